@@ -80,12 +80,15 @@ pub use device::flight::{Flight, Share};
 pub use exec::missing::missing;
 pub use fault::findings::{Finding, FindingKind, Passes, Suppressions};
 pub use fault::overrun::{Beyond, Overrun};
-pub use fault::{BarrierProblem, Fault, FaultKind, LdsAccess, MemoryAccess, MissingOrder};
+pub use fault::{
+    BarrierProblem, Fault, FaultKind, GlobalAccess, LdsAccess, MemoryAccess, MissingOrder, MissingSynchronisation,
+};
 pub use fidelity::exactness;
 pub use launch::options::Options;
 pub use launch::packet::{Dispatch, QueuedPacket};
 pub use launch::registers::RegisterDispatch;
 pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};
+pub use shadow::global::order::DispatchOrder;
 pub use trace::accesses::{AccessRecord, AccessRecords, AccessedMemory};
 pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
 pub use trace::timing::{

@@ -88,6 +88,13 @@ impl Flight {
         self.fuel
     }
 
+    /// Its number among the dispatches and accesses of the host of its device, by which
+    /// [`DispatchOrder`](crate::DispatchOrder) names it. 0 where races in memory are not checked.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.plan.number
+    }
+
     /// Threads that run it.
     #[must_use]
     pub fn threads(&self) -> usize {

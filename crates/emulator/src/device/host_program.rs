@@ -145,6 +145,7 @@ impl Device {
     /// Ends a dispatch that has not ended by itself, where its waves are.
     pub fn abandon(&mut self, flight: Flight) {
         flight.plan.release(&mut self.memory);
+        self.end_races(&flight);
     }
 
     /// Replaces the aligned 4 or 8 bytes at an address by what `f` makes of them, in one step; returns what they were.

@@ -20,6 +20,8 @@ use crate::memory::loader::{self, LoadedObject};
 use crate::run::code::Code;
 use crate::run::plan::Descriptor;
 use crate::run::worker::Worker;
+use crate::shadow::global::GlobalRaces;
+use crate::shadow::global::order::DispatchOrder;
 use crate::timing::KeptMemory;
 use crate::trace::DispatchStats;
 
@@ -32,6 +34,10 @@ pub struct Device {
     /// The code of other threads.
     helpers: Vec<Code>,
     findings: Findings,
+    /// The accesses of global memory, where races there are checked.
+    races: Option<Box<GlobalRaces>>,
+    /// What the next dispatch is ordered after, if not everything.
+    next_order: Option<DispatchOrder>,
     next_object: u32,
     /// Code that the program has put into memory itself.
     placed: Vec<PlacedCode>,
@@ -47,13 +53,16 @@ impl Device {
     /// A device of this target with empty memory.
     #[must_use]
     pub fn new(target: Target, options: Options) -> Self {
+        let races = (options.races && options.strict).then(Box::default);
         Device {
             target,
             options,
+            races,
             memory: Memory::new(),
             code: Code::default(),
             helpers: Vec::new(),
             findings: Findings::default(),
+            next_order: None,
             next_object: 0,
             placed: Vec::new(),
             changes: 0,
@@ -102,7 +111,10 @@ impl Device {
     /// Unsupported if no such allocation starts at `address`.
     pub fn free(&mut self, address: u64) -> Result<()> {
         match self.memory.allocation_of(address) {
-            Some(allocation) if allocation.kind == AllocationKind::Device => self.memory.remove(address).map(|_| ()),
+            Some(allocation) if allocation.kind == AllocationKind::Device => {
+                let freed = self.memory.remove(address);
+                self.forget(freed)
+            }
             _ => Err(Error::unsupported(format!("no device allocation starts at {address:#x}"))),
         }
     }
@@ -165,7 +177,10 @@ impl Device {
     /// Unsupported if none starts at `address`.
     pub fn unregister_foreign(&mut self, address: u64) -> Result<()> {
         match self.memory.allocation_of(address) {
-            Some(allocation) if allocation.kind == AllocationKind::Foreign => self.memory.remove(address).map(|_| ()),
+            Some(allocation) if allocation.kind == AllocationKind::Foreign => {
+                let freed = self.memory.remove(address);
+                self.forget(freed)
+            }
             _ => Err(Error::unsupported(format!("no host memory is mapped at {address:#x}"))),
         }
     }
@@ -223,7 +238,8 @@ impl Device {
     /// # Errors
     /// Unsupported if it is not loaded.
     pub fn unload(&mut self, object: &LoadedObject) -> Result<()> {
-        self.memory.remove(object.base)?;
+        let freed = self.memory.remove(object.base);
+        self.forget(freed)?;
         self.code.remove(object.id);
         self.helpers.clear();
         self.changes += 1;
@@ -259,9 +275,39 @@ impl Device {
         Ok(self.begun(flight))
     }
 
+    /// Which dispatches and accesses of the host are over before the next dispatch begins, where races in memory are
+    /// checked ([`Options::races`]): accesses of others race with its own. Without this, all that have begun before it
+    /// are.
+    pub fn order_next(&mut self, order: DispatchOrder) {
+        self.next_order = Some(order);
+    }
+
+    /// The host reads or writes a range of memory, after the dispatches and accesses that `order` names; the number of
+    /// this access. Nothing is done unless races in memory are checked ([`Options::races`]). `name` is what reports
+    /// call the access.
+    pub fn host_access(
+        &mut self,
+        range: std::ops::Range<u64>,
+        write: bool,
+        order: DispatchOrder,
+        name: &'static str,
+    ) -> u64 {
+        let Some(races) = &mut self.races else { return 0 };
+        let view = self.memory.view();
+        let (number, found) = races.host_access(range, write, order, name, &|address| view.is_runtime(address));
+        if let Some(kind) = found {
+            self.findings.add_all(vec![Worker::outside(kind, [0; 3], 0)], &self.options.passes);
+        }
+        number
+    }
+
     /// A dispatch that has just begun. In modelled time it takes the caches as the last dispatch to end has left them,
     /// or empty ones while another dispatch in flight has them.
     fn begun(&mut self, mut flight: Flight) -> Flight {
+        let order = self.next_order.take().unwrap_or_else(DispatchOrder::everything);
+        if let Some(races) = &mut self.races {
+            flight.plan.number = races.begin(order);
+        }
         flight.objects = self.changes;
         if let Stage::Timed(stage) = &mut flight.stage {
             *stage = TimedStage::NotBegun(self.kept.take());
@@ -294,11 +340,13 @@ impl Device {
             flight.objects = self.changes;
         }
         let code = (&mut self.code, &mut self.helpers);
-        match workers::advance(flight, &self.options, &self.memory, (code, &mut self.findings), share) {
+        match workers::advance(flight, &self.options, &self.memory, code, (&mut self.findings, &mut self.races), share)
+        {
             Ok(None) => Ok(None),
             Ok(Some((stats, clock))) => {
                 self.clock = self.clock.max(clock);
                 flight.plan.release(&mut self.memory);
+                self.end_races(flight);
                 if let Stage::Timed(TimedStage::Ended(kept)) = std::mem::replace(&mut flight.stage, Stage::Lead) {
                     self.kept = Some(kept);
                 }
@@ -306,9 +354,25 @@ impl Device {
             }
             Err(fault) => {
                 flight.plan.release(&mut self.memory);
+                self.end_races(flight);
                 Err(fault)
             }
         }
+    }
+
+    pub(super) fn end_races(&mut self, flight: &Flight) {
+        if let Some(races) = self.races.as_mut().filter(|_| flight.plan.number != 0) {
+            races.end();
+        }
+    }
+
+    /// Forgets the accesses of memory that is freed.
+    fn forget(&mut self, freed: Result<Allocation>) -> Result<()> {
+        let allocation = freed?;
+        if let Some(races) = &mut self.races {
+            races.forget(allocation.address, allocation.address.saturating_add(allocation.size));
+        }
+        Ok(())
     }
 
     /// The findings that dispatches went on after since they were last taken, each place once.

@@ -20,6 +20,7 @@ use crate::run::code::Code;
 use crate::run::plan::Plan;
 use crate::run::shared::{DispatchProgress, Shared};
 use crate::run::worker::{PausedWorker, Worker};
+use crate::shadow::global::GlobalRaces;
 use crate::state::op::Op;
 use crate::timing;
 use crate::trace::DispatchStats;
@@ -62,7 +63,8 @@ pub(crate) fn advance(
     flight: &mut Flight,
     options: &Options,
     memory: &Memory,
-    ((code, helpers), findings): ((&mut Code, &mut Vec<Code>), &mut Findings),
+    (code, helpers): (&mut Code, &mut Vec<Code>),
+    (findings, races): (&mut Findings, &mut Option<Box<GlobalRaces>>),
     share: Share,
 ) -> Result<Option<(DispatchStats, u64)>, Fault> {
     let shared = Shared { plan: &flight.plan, options, memory, progress: &flight.progress, interrupt: share.interrupt };
@@ -71,8 +73,10 @@ pub(crate) fn advance(
     let mut left = share.instructions;
     // Strict mode has one thread.
     std::mem::swap(&mut lead.findings, findings);
+    std::mem::swap(&mut lead.races, races);
     let done = part(&shared, &mut lead, &mut flight.stage, (&mut flight.others, helpers), &mut left);
     std::mem::swap(&mut lead.findings, findings);
+    std::mem::swap(&mut lead.races, races);
     if !done? {
         flight.lead = Some(lead.pause());
         return Ok(None);

@@ -27,6 +27,12 @@ pub enum FindingKind {
     Hazard,
     /// A vector load from after the end of an allocation, in its last page: it gives zeros.
     Overread,
+    /// Accesses of global memory that nothing orders: they come in the order in which the waves run.
+    GlobalRace,
+    /// The same of two stores of one value: harmless in itself, a run always goes on after it.
+    SameValue,
+    /// Lanes of one instruction store different values to one place: that of the last one is there.
+    Lanes,
     /// Any other access outside of allocations. It does not happen: a load gives zeros.
     Memory,
     /// An access outside of the workgroup's LDS. It does not happen.
@@ -41,12 +47,15 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// The kinds after which a dispatch goes on as hardware might: those that can be suppressed.
-    pub const DEFINED: [FindingKind; 5] = [
+    pub const DEFINED: [FindingKind; 8] = [
         FindingKind::Uninitialised,
         FindingKind::LdsRace,
         FindingKind::MissingWait,
         FindingKind::Hazard,
         FindingKind::Overread,
+        FindingKind::GlobalRace,
+        FindingKind::SameValue,
+        FindingKind::Lanes,
     ];
 
     /// Its name in a file of suppressions.
@@ -63,6 +72,9 @@ impl FindingKind {
             FindingKind::ScratchBounds => "scratch-bounds",
             FindingKind::Misaligned => "misaligned",
             FindingKind::Barrier => "barrier",
+            FindingKind::GlobalRace => "race",
+            FindingKind::SameValue => "same-value",
+            FindingKind::Lanes => "lanes",
         }
     }
 
@@ -73,6 +85,9 @@ impl FindingKind {
             FaultKind::Uninitialised { .. } => Some(FindingKind::Uninitialised),
             FaultKind::LdsRace { .. } => Some(FindingKind::LdsRace),
             FaultKind::MissingWait { .. } => Some(FindingKind::MissingWait),
+            FaultKind::GlobalRace { same_value: true, .. } => Some(FindingKind::SameValue),
+            FaultKind::GlobalRace { .. } => Some(FindingKind::GlobalRace),
+            FaultKind::LaneConflict { .. } => Some(FindingKind::Lanes),
             FaultKind::Hazard { .. } => Some(FindingKind::Hazard),
             FaultKind::Memory {
                 address,
@@ -117,7 +132,7 @@ impl Passes {
     /// Whether a dispatch goes on after a finding of the instruction at a code address.
     pub(crate) fn allow(&self, kind: FindingKind, address: u64) -> bool {
         match FindingKind::DEFINED.contains(&kind) {
-            true => self.all || self.suppressed.covers(kind, address),
+            true => self.all || kind == FindingKind::SameValue || self.suppressed.covers(kind, address),
             false => self.accesses,
         }
     }

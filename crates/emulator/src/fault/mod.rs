@@ -109,6 +109,40 @@ pub enum MissingOrder {
     Barrier,
 }
 
+/// An earlier access of global memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GlobalAccess {
+    /// Whether it loaded, stored, or both.
+    pub access: MemoryAccess,
+    /// Name of the instruction; of an access of the host, what it is called.
+    pub instruction: &'static str,
+    /// Its code address (virtual, in the object).
+    pub address: u64,
+    /// The object whose code it is in; none for an access of the host.
+    pub object: Option<ObjectId>,
+    /// The number of the dispatch, or of the access of the host ([`crate::Flight::number`]).
+    pub dispatch: u64,
+    /// Workgroup id.
+    pub workgroup: [u32; 3],
+    /// The wave within the workgroup.
+    pub wave: u32,
+    /// Why the two are not ordered.
+    pub missing: MissingSynchronisation,
+}
+
+/// Why nothing orders an access of global memory after an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingSynchronisation {
+    /// Of waves of one workgroup: there is no barrier between the two.
+    Barrier,
+    /// The other wave has synchronised with this one, but had not waited for its write before.
+    Wait,
+    /// Of different workgroups: the other one has handed nothing over that this one has taken.
+    Order,
+    /// Of different dispatches, or of a dispatch and the host: neither is over before the other begins.
+    Dispatch,
+}
+
 /// The kinds of faults, with what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
@@ -187,6 +221,24 @@ pub enum FaultKind {
     Barrier {
         /// What is wrong.
         problem: BarrierProblem,
+    },
+    /// Two accesses of global memory that nothing orders, at least one of them a write.
+    GlobalRace {
+        /// The first byte where this was found.
+        address: u64,
+        /// What was being done.
+        access: MemoryAccess,
+        /// The access before.
+        other: Box<GlobalAccess>,
+        /// Both store the same value.
+        same_value: bool,
+    },
+    /// Lanes of one instruction that store different values to one place in global memory.
+    LaneConflict {
+        /// The first byte that they share.
+        address: u64,
+        /// Two of the lanes.
+        lanes: [u8; 2],
     },
     /// A use of undefined bits.
     Uninitialised {
@@ -339,6 +391,28 @@ impl fmt::Display for FaultKind {
                 })
             }
             FaultKind::Barrier { problem } => write!(f, "barrier: {problem}"),
+            FaultKind::GlobalRace { address, access, other, same_value } => {
+                let GlobalAccess { access: before, instruction, address: at, workgroup, wave, missing, .. } = &**other;
+                let what = if *same_value { "race with the same value" } else { "race" };
+                write!(f, "{what} in memory: {access} of byte {address:#x} after {before} by `{instruction}`")?;
+                if other.object.is_some() {
+                    write!(f, " at {at:#x} of workgroup {workgroup:?} wave {wave}")?;
+                }
+                if *missing == MissingSynchronisation::Dispatch {
+                    write!(f, " in dispatch {}", other.dispatch)?;
+                }
+                f.write_str(match missing {
+                    MissingSynchronisation::Barrier => ", with no barrier between them",
+                    MissingSynchronisation::Wait => {
+                        ", which that wave has not waited for before it synchronised with this one"
+                    }
+                    MissingSynchronisation::Order => ", with no synchronisation between the workgroups",
+                    MissingSynchronisation::Dispatch => ", with nothing that orders the two",
+                })
+            }
+            FaultKind::LaneConflict { address, lanes: [first, second] } => {
+                write!(f, "lanes {first} and {second} store different values to byte {address:#x} of memory")
+            }
             FaultKind::Uninitialised { register, origin, used } => {
                 write!(f, "{register} is used as {used}, but has bits that were never written ({origin})")
             }
@@ -363,6 +437,9 @@ impl Fault {
         match &mut self.kind {
             FaultKind::MissingWait { pending_at, .. } => *pending_at = elsewhere(*pending_at),
             FaultKind::LdsRace { other, .. } => other.address = elsewhere(other.address),
+            FaultKind::GlobalRace { other, .. } if other.object == self.object => {
+                other.address = elsewhere(other.address);
+            }
             _ => {}
         }
     }

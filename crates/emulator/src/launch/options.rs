@@ -15,6 +15,8 @@ pub struct Options {
     pub strict: bool,
     /// Hazards that strict mode does not stop for, where a compiler is known to leave them in its code.
     pub tolerated: EventHazards,
+    /// Strict mode also reports races in global memory. Has an effect on devices that were made with it.
+    pub races: bool,
     /// Findings of strict mode that a dispatch goes on after ([`crate::Device::take_findings`]).
     pub passes: Passes,
     /// Strict mode also finds barriers that not all waves, or not all lanes of a wave, come to. The hardware has a
@@ -51,6 +53,7 @@ impl Default for Options {
         Options {
             strict: true,
             tolerated: EventHazards::empty(),
+            races: false,
             passes: Passes::default(),
             barriers: false,
             seed: 0,

@@ -9,6 +9,7 @@ pub(crate) mod origins;
 pub(crate) mod plan;
 pub(crate) mod pool;
 pub(crate) mod shared;
+mod sharing;
 mod straight_line;
 pub(crate) mod stuck;
 #[cfg(test)]

@@ -82,6 +82,8 @@ pub(crate) struct Plan {
     user_data: Option<Vec<u32>>,
     /// Waves that may be resident at once, limited by scratch.
     pub slots: usize,
+    /// Its number among dispatches and accesses of the host, where races in memory are checked; otherwise 0.
+    pub number: u64,
 }
 
 fn setup<T>(reason: impl Into<Box<str>>) -> Result<T, FaultKind> {
@@ -293,6 +295,7 @@ impl Plan {
             queued: !matches!(origin, Origin::Caller),
             user_data: registers.map(|registers| registers.user_data.clone()),
             slots: (slots as u64).min(most) as usize,
+            number: 0,
         };
         if !plan.queued {
             plan.write_packet(&memory.view())?;

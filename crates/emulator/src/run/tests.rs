@@ -164,6 +164,7 @@ impl Machine {
             clock: &mut clock,
             barrier: &mut barrier,
             work: &mut work,
+            races: None,
         };
         (op.run)(&mut core, op).map_err(|stop| format!("{:?} {:?}", stop.kind, stop.lane))
     }

@@ -24,6 +24,7 @@ use crate::launch::options::Options;
 use crate::launch::packet::Dispatch;
 use crate::memory::View;
 use crate::op::Site;
+use crate::shadow::global::GlobalRaces;
 use crate::state::barrier::Barrier;
 use crate::state::core::Core;
 use crate::state::op::Op;
@@ -72,6 +73,8 @@ pub(crate) struct Worker<'a> {
     counted: Range<usize>,
     origins: Option<OriginBook>,
     pub findings: Findings,
+    /// The accesses of global memory, where races there are checked.
+    pub races: Option<Box<GlobalRaces>>,
     pub work: WorkRows,
     /// Places for waves that are not taken.
     pub free: Vec<usize>,
@@ -182,6 +185,7 @@ impl<'a> Worker<'a> {
             counted,
             origins,
             findings: Findings::default(),
+            races: None,
             work,
             free,
             running,
@@ -258,15 +262,6 @@ impl<'a> Worker<'a> {
         (self.stats, self.clock)
     }
 
-    /// Places for waves that others may have: all but so many.
-    pub(crate) fn spare_places(&mut self, keep: usize) -> Vec<usize> {
-        self.free.split_off(self.free.len().min(keep))
-    }
-
-    pub(crate) fn take_places(&mut self, places: Vec<usize>) {
-        self.free.extend(places);
-    }
-
     pub(crate) fn clock(&self) -> u64 {
         self.clock
     }
@@ -281,11 +276,6 @@ impl<'a> Worker<'a> {
         let charge = u64::try_from(slept.as_micros()).unwrap_or(u64::MAX).saturating_mul(PER_MICROSECOND);
         *instructions = instructions.saturating_sub(charge);
         true
-    }
-
-    /// The same code for another thread.
-    pub(crate) fn fork_code(&self) -> Code {
-        self.code.fork()
     }
 
     /// Whether an instruction of this kind was executed.
@@ -401,12 +391,19 @@ impl<'a> Worker<'a> {
         waves.truncate(plan.waves_of(id) as usize);
         let mut barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
         barrier.checks.sites.begin(barrier.members);
+        // In modelled time nothing is checked.
+        if let Some(races) = self.races.as_mut().filter(|_| self.shared.options.timing.is_none()) {
+            barrier.checks.group = races.order.start(plan.number, id, waves.len());
+        }
         Ok(Workgroup { lds, waves, barrier })
     }
 
     /// A workgroup has ended.
     pub(crate) fn end(&mut self, group: Workgroup) {
         self.free.extend(group.waves.iter().map(|wave| wave.group));
+        if let (Some(races), Some(group)) = (&mut self.races, group.barrier.checks.group) {
+            races.order.end(group);
+        }
         if !self.shared.options.strict {
             self.code.pool.take(group);
         }
@@ -445,9 +442,9 @@ impl<'a> Worker<'a> {
     /// One wave of a group runs for a while; returns the instructions it ran.
     fn turn(&mut self, plan: &Plan, group: &mut Workgroup) -> Result<u64, Fault> {
         for wave in &mut group.waves {
-            self.at_gws(wave);
+            self.at_gws(plan, wave, group.barrier.checks.group);
             if wave.status == Status::AtSplitBarrier && group.barrier.phase != wave.signalled {
-                strict::passes(&mut group.barrier, wave);
+                strict::passes(&mut group.barrier, wave, self.races.as_deref_mut());
                 wave.status = Status::Running;
             }
         }
@@ -467,7 +464,8 @@ impl<'a> Worker<'a> {
                 }
             }
             if self.shared.options.strict && !yielding && !ready.is_empty() {
-                strict::at_barrier(&mut group.barrier, &mut group.waves, &plan.launch);
+                let races = self.races.as_deref_mut();
+                strict::at_barrier(&mut group.barrier, &mut group.waves, &plan.launch, races);
             }
         }
         let Some(&first) = ready.first() else {
@@ -494,7 +492,7 @@ impl<'a> Worker<'a> {
         let ran = self.wave(plan, wave, &mut group.lds, &mut group.barrier, quantum, &mut fuel);
         self.shared.give_fuel(fuel);
         ran.map_err(|stopped| self.fault(*stopped, wave))?;
-        self.at_gws(wave);
+        self.at_gws(plan, wave, group.barrier.checks.group);
         if shared {
             group.barrier.return_stores_to_others(&mut group.waves, at);
         }
@@ -506,15 +504,6 @@ impl<'a> Worker<'a> {
         Ok(given - fuel)
     }
 
-    /// Lets a wave go on that waits at global wave sync, if its request is granted.
-    fn at_gws(&self, wave: &mut Wave) {
-        let Some(ask) = wave.gws_request.filter(|_| wave.status == Status::AtGws) else { return };
-        wave.gws_request = self.shared.gws().request(ask);
-        if wave.gws_request.is_none() {
-            wave.status = Status::Running;
-        }
-    }
-
     pub(crate) fn wave(
         &mut self,
         plan: &Plan,
@@ -524,11 +513,14 @@ impl<'a> Worker<'a> {
         quantum: u64,
         fuel: &mut u64,
     ) -> Result<(), Box<Stopped>> {
-        let Worker { shared, memory, code, clock, random, stats, counts, counted, origins, findings, work, .. } = self;
+        let Worker {
+            shared, memory, code, clock, random, stats, counts, counted, origins, findings, work, races, ..
+        } = self;
         let (passed, slept, lines) = (&mut self.passed, &mut self.slept, &mut self.lines);
         let options = shared.options;
         let launch = &plan.launch;
-        let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
+        let races = races.as_deref_mut();
+        let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work, races };
         // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in
         // which it runs.
         let mut next = usize::MAX;

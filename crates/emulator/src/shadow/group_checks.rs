@@ -17,6 +17,8 @@ use crate::shadow::races::Races;
 #[derive(Default)]
 pub(crate) struct GroupChecks {
     pub races: Races,
+    /// Its number among the workgroups whose accesses of global memory are checked.
+    pub group: Option<u32>,
     /// The undefined bits of LDS; empty before the first access.
     pub lds: Vec<u8>,
     /// By its dword in LDS: the last store of undefined bits there.
@@ -36,6 +38,15 @@ pub(crate) struct LateStore {
     name: &'static str,
     at: u64,
     counter: Box<str>,
+}
+
+/// Whether a counter counts stores to memory.
+pub(crate) fn counts_stores(launch: &Launch, counter: Counter) -> bool {
+    match counter {
+        Counter::Vs | Counter::Store => true,
+        Counter::Vm => launch.target.generation() < 10,
+        _ => false,
+    }
 }
 
 impl GroupChecks {
@@ -77,12 +88,7 @@ impl GroupChecks {
         }
         // Compilers before LLVM 21 let a wave release to the device what the others of the workgroup stored before a
         // barrier, where none of them has waited.
-        let counts_stores = match counter {
-            Counter::Vs | Counter::Store => true,
-            Counter::Vm => launch.target.generation() < 10,
-            _ => false,
-        };
-        if allowed != 0 || !counts_stores {
+        if allowed != 0 || !counts_stores(launch, counter) {
             return Ok(());
         }
         self.neighbours.publish_before_barrier(memory, lds)

@@ -4,6 +4,7 @@
 pub(crate) mod barrier_sites;
 pub(crate) mod event_hazard;
 pub(crate) mod expert_scheduling;
+pub(crate) mod global;
 pub(crate) mod group_checks;
 pub(crate) mod hazard;
 pub(crate) mod in_flight;

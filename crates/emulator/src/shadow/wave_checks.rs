@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use super::event_hazard::Events;
 use super::init_shadow::InitShadow;
 use crate::fault::stop::Stop;
+use crate::shadow::global::note::GlobalNotes;
 use crate::shadow::races::access::LaneAccess;
 use crate::shadow::races::lds_row::LdsRow;
 
@@ -16,6 +17,8 @@ pub(crate) struct WaveChecks {
     pub accesses: Vec<LaneAccess>,
     /// Those of one that takes the fast path, instead.
     pub row: Option<Box<LdsRow>>,
+    /// Accesses of global memory, where races there are checked.
+    pub global: GlobalNotes,
     /// All of its lanes went to scratch, and their undefined bits have been followed.
     pub in_scratch: bool,
     /// Operations in LDS that may still be in flight: LDS instructions that write, copies that write, and copies that
@@ -36,6 +39,7 @@ impl WaveChecks {
             init_shadow: InitShadow::new(strict),
             accesses: Vec::new(),
             row: None,
+            global: GlobalNotes::default(),
             in_scratch: false,
             in_lds: Default::default(),
             pauses: false,

@@ -19,6 +19,10 @@ use crate::launch::Launch;
 use crate::memory::View;
 use crate::op::registers::register_name;
 use crate::op::semantics::{Source, Ty};
+use crate::shadow::global::GlobalRaces;
+use crate::shadow::global::note::GlobalNote;
+use crate::shadow::group_checks::counts_stores;
+use crate::shadow::races::How;
 use crate::shadow::races::access::LaneAccess;
 use crate::shadow::races::lds_row::LdsRow;
 use crate::trace::{DispatchStats, Visit};
@@ -38,6 +42,8 @@ pub(crate) struct Core<'a> {
     pub clock: &'a mut u64,
     pub barrier: &'a mut Barrier,
     pub work: &'a mut WorkRows,
+    /// The accesses of global memory, where races there are checked.
+    pub races: Option<&'a mut GlobalRaces>,
 }
 
 impl Core<'_> {
@@ -353,6 +359,12 @@ impl Core<'_> {
         self.wave.in_flight.wait(counter as usize, allowed);
         at_lane(self.wave.in_flight.publish(None, false, self.memory, self.lds), 0)?;
         let Core { wave, barrier, memory, lds, launch, .. } = self;
+        if let (Some(races), Some(group), 0) = (&mut self.races, barrier.checks.group, allowed)
+            && !launch.apart
+            && counts_stores(launch, counter)
+        {
+            races.order.waited(group, wave.index);
+        }
         let waited = (wave.index, &wave.in_flight);
         at_lane(barrier.checks.after_wait(waited, launch, (counter, allowed), memory, lds), 0)
     }
@@ -404,6 +416,24 @@ impl Core<'_> {
         match result {
             Ok(given) => Ok(Some(given)),
             Err(kind) => self.passed(at_lane(Err(kind), lane)).map(|()| None),
+        }
+    }
+
+    /// Notes an access of global memory by a lane.
+    #[inline]
+    pub(crate) fn note_global(&mut self, lane: usize, address: u64, size: usize, how: How) {
+        if self.races.is_some() && size > 0 {
+            let note = GlobalNote { lane: lane as u8, size: size as u8, address, how };
+            self.wave.checks.global.lanes.push(note);
+        }
+    }
+
+    /// Notes a store of bytes to global memory by a lane.
+    #[inline]
+    pub(crate) fn note_global_store(&mut self, lane: usize, address: u64, bytes: &[u8]) {
+        if self.races.is_some() {
+            let value = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte));
+            self.note_global(lane, address, bytes.len(), How::Write(value));
         }
     }
 

@@ -4,6 +4,7 @@
 //! The handlers of memory instructions note every access of a lane; the checks go through the notes when the
 //! instruction is done. They do not depend on how addresses are made.
 
+pub(crate) mod global_races;
 pub(crate) mod shadow_copy;
 pub(crate) mod store_order;
 pub(crate) mod transposed;
@@ -18,6 +19,7 @@ use crate::launch::Launch;
 use crate::memory::View;
 use crate::op::Class;
 use crate::op::semantics::Semantics;
+use crate::shadow::global::GlobalRaces;
 use crate::shadow::races::access::LaneAccess;
 use crate::shadow::races::lds_row::LdsRow;
 use crate::shadow::races::{How, LdsOperation, WaveProgress};
@@ -39,6 +41,9 @@ pub(crate) fn before(core: &mut Core, op: &Op) -> ExecResult {
 pub(crate) fn after(core: &mut Core, op: &Op) -> ExecResult {
     if op.translates {
         core.wave.in_flight.translate();
+    }
+    if !core.wave.checks.global.is_empty() {
+        global_races::after(core, op)?;
     }
     // Most access no memory, which leaves nothing to look at.
     let no_memory = matches!(op.class, Class::Valu | Class::Salu | Class::Smem | Class::Branch | Class::Wait);
@@ -64,6 +69,9 @@ fn after_others(core: &mut Core, op: &Op) -> ExecResult {
                 && let Some(problem) = core.barrier.checks.sites.end(core.wave.index, core.barrier.phase)
             {
                 core.passed(stop(FaultKind::Barrier { problem }))?;
+            }
+            if let (Some(races), Some(group)) = (&mut core.races, core.barrier.checks.group) {
+                races.order.wave_ends(group, core.wave.index, next);
             }
         }
         return core.passed(undefined_memory::stores(core, op, &[]));
@@ -198,14 +206,20 @@ fn unfinished(wave: &Wave) -> WaveProgress {
 }
 
 /// All waves that have not ended have come to the barrier.
-pub(crate) fn at_barrier(barrier: &mut Barrier, waves: &mut [Wave], launch: &Launch) {
+pub(crate) fn at_barrier(barrier: &mut Barrier, waves: &mut [Wave], launch: &Launch, races: Option<&mut GlobalRaces>) {
+    if let Some(races) = races {
+        global_races::at_barrier(races, barrier, waves, launch);
+    }
     barrier.checks.sites.clear();
     waves.iter_mut().for_each(|wave| barrier.checks.arrives(wave.index, &mut wave.in_flight, launch));
     barrier.checks.races.barrier(waves.iter().map(unfinished));
 }
 
 /// A wave is let through the split barrier.
-pub(crate) fn passes(barrier: &mut Barrier, wave: &Wave) {
+pub(crate) fn passes(barrier: &mut Barrier, wave: &Wave, races: Option<&mut GlobalRaces>) {
+    if let (Some(races), Some(group)) = (races, barrier.checks.group) {
+        races.order.pass(group, wave.index, wave.signalled);
+    }
     barrier.checks.races.pass(wave.signalled, wave.index);
 }
 
@@ -230,7 +244,10 @@ pub(crate) fn comes_to_barrier(core: &mut Core) -> ExecResult {
 /// A wave signals the split barrier.
 pub(crate) fn signals(core: &mut Core) {
     if core.launch.strict {
-        let Core { wave, barrier, launch, .. } = core;
+        let Core { wave, barrier, launch, races, .. } = core;
+        if let (Some(races), Some(group)) = (races, barrier.checks.group) {
+            races.order.signal(group, barrier.phase, global_races::released(wave, launch));
+        }
         barrier.checks.arrives(wave.index, &mut wave.in_flight, launch);
         barrier.checks.races.signal(barrier.phase, unfinished(wave));
     }

@@ -377,7 +377,8 @@ fn fill(
 /// Runs an instruction without the checks of strict mode.
 fn run(core: &mut Core, op: &Op, launch: &Launch) -> ExecResult {
     let Core { memory, lds, wave, random, stats, clock, barrier, work, .. } = core;
-    let mut copy = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
+    let races = None;
+    let mut copy = Core { memory, lds, wave, launch, random, stats, clock, barrier, work, races };
     (op.run)(&mut copy, op)
 }
 

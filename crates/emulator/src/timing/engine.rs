@@ -25,8 +25,8 @@ impl Worker<'_> {
     pub(crate) fn accesses(&mut self, plan: &Plan, group: &mut Workgroup, wave: usize, op: usize) -> Option<Accesses> {
         let Worker { memory, code, clock, random, stats, work, .. } = self;
         let Workgroup { lds, waves, barrier } = group;
-        let mut core =
-            Core { memory, lds, wave: &mut waves[wave], launch: &plan.launch, random, stats, clock, barrier, work };
+        let (wave, launch, races) = (&mut waves[wave], &plan.launch, None);
+        let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work, races };
         gather(&mut core, &code.ops[op])
     }
 

@@ -568,11 +568,12 @@ impl Scheduler<'_, '_> {
         if self.plan.launch.strict {
             let (barrier, waves) = (&mut group.barrier, &mut group.waves);
             match status {
-                Status::AtSplitBarrier => {
-                    waves.iter().filter(|wave| wave.status == status).for_each(|wave| strict::passes(barrier, wave))
-                }
+                Status::AtSplitBarrier => waves
+                    .iter()
+                    .filter(|wave| wave.status == status)
+                    .for_each(|wave| strict::passes(barrier, wave, None)),
                 _ if waves.iter().any(|wave| wave.status == status) => {
-                    strict::at_barrier(barrier, waves, &self.plan.launch)
+                    strict::at_barrier(barrier, waves, &self.plan.launch, None)
                 }
                 _ => {}
             }

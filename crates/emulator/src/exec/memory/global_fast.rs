@@ -113,8 +113,9 @@ fn load_global(core: &mut Core, op: &Op) -> ExecResult {
     let dwords = size.div_ceil(4);
     let (width, mut at) = ((core.launch.lanes, mask), [0; LANES]);
     let Some((origin, sums)) = places(&memory, (rows, fixed), width, size, &mut at) else { return load(core, op) };
+    let mut addresses = [0; LANES];
     if strict {
-        let addresses = rows.of_all(fixed);
+        addresses = rows.of_all(fixed);
         order(core, op, true, range(&addresses, (mask, size)))?;
     }
     core.writing(op, dst.file, dst.first, dwords as u16)?;
@@ -134,6 +135,9 @@ fn load_global(core: &mut Core, op: &Op) -> ExecResult {
     put(&mut registers[usize::from(dst.first)..][..dwords], loaded, mask, wave.lanes);
     if strict {
         let kind = kind_in_memory(core, op);
+        if core.races.is_some() {
+            core.wave.checks.global.set_row(mask, size, &addresses, None);
+        }
         core.wave.in_flight.issue(op, kind, &[(dst.file, dst.first, dwords as u16)]);
     }
     Ok(())
@@ -187,6 +191,9 @@ fn buffer_lanes(
     let dwords = size.div_ceil(4);
     if size > 8 {
         core.wave.hazards.note_wide_store(file, first, dwords as u16);
+    }
+    if core.races.is_some() {
+        core.wave.checks.global.set_row(mask, size, addresses, Some((file, first)));
     }
     let id = core.wave.in_flight.issue(op, kind_in_memory(core, op), &[]);
     let Wave { vgpr, agpr, in_flight, .. } = &mut *core.wave;

@@ -18,6 +18,7 @@ use crate::lanes::{LANES, active};
 use crate::op::sampling;
 use crate::op::semantics::Semantics;
 use crate::shadow::in_flight::OperationKind;
+use crate::shadow::races::How;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 use crate::strict::store_order::{self, order};
@@ -400,7 +401,7 @@ fn store(core: &mut Core, op: &Op) -> ExecResult {
         match places[lane] {
             LanePlace::Global(address) if core.launch.strict => {
                 if core.of_lane(core.memory.check_store(address, size), lane)?.is_some() {
-                    buffer_store(core, id, address, &bytes[..size]);
+                    buffer_store(core, (lane, id), address, &bytes[..size]);
                 }
             }
             place => at_lane(write_place(core, lane, place, &bytes[..size], MemoryAccess::Store), lane)?,
@@ -439,9 +440,11 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
         let word = |core: &mut Core, n: u16| u64::from(core.file(data.file)[usize::from(data.first + n)][lane]);
         let (value, comparison) = (word(core, 0), if compare { word(core, 1) } else { 0 });
         let old = match places[lane] {
-            LanePlace::Global(address) => core
-                .of_lane(core.memory.update(address, size, |old| f(old, value, comparison)), lane)?
-                .unwrap_or_default(),
+            LanePlace::Global(address) => {
+                core.note_global(lane, address, size, How::Atomic);
+                let updated = core.memory.update(address, size, |old| f(old, value, comparison));
+                core.of_lane(updated, lane)?.unwrap_or_default()
+            }
             _ => 0,
         };
         if returns {

@@ -8,6 +8,7 @@ use crate::fault::stop::{ExecResult, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::shadow::in_flight::OperationKind;
+use crate::shadow::races::How;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 
@@ -78,7 +79,9 @@ fn load(core: &mut Core, op: &Op) -> ExecResult {
     let mut buffer = [0; 64];
     if valid > 0 {
         let read = core.memory.read(address, &mut buffer[..valid as usize], MemoryAccess::Load);
-        core.of_lane(read, 0)?;
+        if core.of_lane(read, 0)?.is_some() {
+            core.note_global(0, address, valid as usize, How::Read);
+        }
     }
     if size < 4 {
         let value = extend(&buffer[..size], signed);
@@ -111,7 +114,10 @@ fn store(core: &mut Core, op: &Op) -> ExecResult {
         buffer[4 * n..4 * n + 4].copy_from_slice(&core.wave.sgpr[usize::from(data.first) + n].to_le_bytes());
     }
     if valid > 0 {
-        core.of_lane(core.memory.write(address, &buffer[..valid as usize], MemoryAccess::Store), 0)?;
+        let written = core.memory.write(address, &buffer[..valid as usize], MemoryAccess::Store);
+        if core.of_lane(written, 0)?.is_some() {
+            core.note_global_store(0, address, &buffer[..valid as usize]);
+        }
     }
     core.stats.global_bytes += size as u64;
     issue(core, op, None);
@@ -137,6 +143,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
     let aligned = core.of_lane(aligned, 0)?.is_some();
     let mut old = 0;
     if aligned && valid as usize >= size {
+        core.note_global(0, address, size, How::Atomic);
         let updated = core.memory.update(address, size, |old| f(old, new, comparison));
         old = core.of_lane(updated, 0)?.unwrap_or_default();
     }

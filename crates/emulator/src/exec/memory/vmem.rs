@@ -11,6 +11,7 @@ use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::{LANES, active};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::shadow::in_flight::{EffectParts, OperationKind, Space};
+use crate::shadow::races::How;
 use crate::shadow::races::access::LaneAccess;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
@@ -138,6 +139,9 @@ pub(crate) fn read_place(
         LanePlace::Global(address) => {
             let arrived = core.barrier.checks.check_load(core.wave.index, address, into.len());
             pass(core, lane, arrived)?;
+            if access != MemoryAccess::Atomic {
+                core.note_global(lane, address, into.len(), How::Read);
+            }
             core.memory.read(address, into, access).or_else(|kind| {
                 pass(core, lane, Err(kind))?;
                 // What is there, and zeros after it.
@@ -207,11 +211,12 @@ pub(crate) fn write_place(
 ) -> Result<(), FaultKind> {
     match place {
         LanePlace::Global(address) => {
+            core.note_global_store(lane, address, from);
             inside(core, lane, core.memory.write(address, from, access)).map(Option::unwrap_or_default)
         }
         LanePlace::Head(address, bytes) => {
-            let head = &from[..usize::from(bytes).min(from.len())];
-            inside(core, lane, core.memory.write(address, head, access)).map(Option::unwrap_or_default)
+            let from = &from[..usize::from(bytes).min(from.len())];
+            write_place(core, lane, LanePlace::Global(address), from, access)
         }
         LanePlace::Lds(offset) => {
             let Some(at) = inside(core, lane, core.lds_place(offset, from.len()))? else { return Ok(()) };
@@ -369,7 +374,7 @@ pub(crate) fn store(core: &mut Core, op: &Op) -> ExecResult {
         match places[lane] {
             LanePlace::Global(address) | LanePlace::Head(address, _) if core.launch.strict => {
                 if core.of_lane(core.memory.check_store(address, inside), lane)?.is_some() {
-                    buffer_store(core, id, address, &buffer[..inside]);
+                    buffer_store(core, (lane, id), address, &buffer[..inside]);
                 }
             }
             place => at_lane(write_place(core, lane, place, &buffer[..size], MemoryAccess::Store), lane)?,
@@ -378,7 +383,8 @@ pub(crate) fn store(core: &mut Core, op: &Op) -> ExecResult {
     store_order::after_store(core)
 }
 
-pub(crate) fn buffer_store(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
+pub(crate) fn buffer_store(core: &mut Core, (lane, id): (usize, u32), address: u64, bytes: &[u8]) {
+    core.note_global_store(lane, address, bytes);
     for (n, piece) in bytes.chunks(8).enumerate() {
         let mut data = [0; 8];
         data[..piece.len()].copy_from_slice(piece);
@@ -421,6 +427,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
             continue;
         }
         let old = if let LanePlace::Global(address) = places[lane] {
+            core.note_global(lane, address, size, How::Atomic);
             let updated = core.memory.update(address, size, |old| f(old, value, comparison));
             core.of_lane(updated, lane)?.unwrap_or_default()
         } else {

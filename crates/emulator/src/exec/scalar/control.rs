@@ -189,6 +189,9 @@ fn wait_at_barrier(core: &mut Core, op: &Op) -> ExecResult {
         core.wave.status = Status::AtSplitBarrier;
     } else {
         core.barrier.checks.races.pass(core.wave.signalled, core.wave.index);
+        if let (Some(races), Some(group)) = (&mut core.races, core.barrier.checks.group) {
+            races.order.pass(group, core.wave.index, core.wave.signalled);
+        }
     }
     Ok(())
 }
