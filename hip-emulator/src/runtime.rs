@@ -11,6 +11,7 @@ use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{AllocationKind, Device, Options};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
+use wavetap::profile::check::Tool;
 
 use crate::check::{Check, CopySide, Place};
 use crate::choice::choose_device;
@@ -170,6 +171,8 @@ impl Runtime {
                 tolerated: default.tolerated,
                 passes: default.passes,
                 barriers: self.settings.check.is_some(),
+                // The shadow of memory goes by the same notes.
+                races: self.check.as_ref().is_some_and(|check| check.wants(Tool::Races) || check.wants(Tool::Init)),
                 trace: self.collection.traces() || self.collection.fidelity.is_some(),
                 // The strict mode executes instructions one by one anyway.
                 trace_lanes: self.settings.strict && self.collection.traces(),
@@ -311,15 +314,16 @@ impl Runtime {
 
     /// Fills device memory with what fresh memory holds.
     pub(crate) fn make_fresh(&mut self, address: u64, size: u64) -> Outcome {
-        if !self.settings.poison {
-            return Ok(());
-        }
-        let size = size.min(MOST_POISON);
+        let poisoned = if self.settings.poison { size.min(MOST_POISON) } else { 0 };
+        let size = poisoned;
         let part: Vec<u8> = POISON.iter().copied().cycle().take(size.min(POISON_PART) as usize).collect();
         let device = self.device()?;
         for at in (0..size).step_by(POISON_PART as usize) {
             let length = POISON_PART.min(size - at) as usize;
             device.write(address + at, &part[..length]).map_err(|_| INVALID_VALUE)?;
+        }
+        if self.check.as_ref().is_some_and(|check| check.wants(Tool::Init)) {
+            self.device()?.mark_undefined(address);
         }
         Ok(())
     }

@@ -57,6 +57,11 @@ impl Check {
         }
     }
 
+    /// Whether a tool looks for something.
+    pub(crate) fn wants(&self, tool: Tool) -> bool {
+        self.recorder.wants(tool)
+    }
+
     /// The child of a fork has findings of its own.
     pub(crate) fn forked(&mut self) {
         self.recorder.forked(&self.config);

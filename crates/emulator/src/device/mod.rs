@@ -144,6 +144,12 @@ impl Device {
         self.memory.set_accessible(part, accessible)
     }
 
+    /// From now on nothing has written the allocation that starts at `address`: strict mode reports what depends on its
+    /// bytes, until kernels or [`Device::write`] have written them.
+    pub fn mark_undefined(&mut self, address: u64) {
+        self.memory.mark_undefined(address);
+    }
+
     /// Copies device memory out.
     ///
     /// # Errors
@@ -160,7 +166,9 @@ impl Device {
         self.memory
             .view()
             .write(address, from, MemoryAccess::Store)
-            .map_err(|kind| Error::unsupported(kind.to_string()))
+            .map_err(|kind| Error::unsupported(kind.to_string()))?;
+        self.memory.view().define(address, from.len() as u64);
+        Ok(())
     }
 
     /// Maps host memory in at its own address: kernels read and write it through `memory`.

@@ -3,7 +3,9 @@
 use wavetap_profile::check::{Access, AccessKind, Allocation, Class, CodePlace, Executor, Finding, OtherAccess};
 
 use super::findings::{Finding as Found, FindingKind};
-use super::{BarrierProblem, Fault, FaultKind, LdsAccess, MemoryAccess, MissingOrder};
+use super::{
+    BarrierProblem, Fault, FaultKind, GlobalAccess, LdsAccess, MemoryAccess, MissingOrder, MissingSynchronisation,
+};
 use crate::address::allocation::Allocation as Memory;
 
 /// Addresses below this one are null pointers with an index: no allocation is there, on any system.
@@ -28,7 +30,7 @@ impl Found {
     pub fn checked(&self, launch: u64) -> Finding {
         let mut finding = self.fault.checked(launch);
         (finding.count, finding.stopped) = (self.count, false);
-        if let (Some(by), true) = (&mut finding.by, self.lanes != 0) {
+        if let (Some(by), true) = (&mut finding.by, self.lanes != 0 && finding.class != Class::LaneConflict) {
             by.lanes = (0..64).filter(|lane| self.lanes >> lane & 1 != 0).collect();
         }
         finding
@@ -102,6 +104,56 @@ impl Fault {
                     .to_owned(),
                 });
             }
+            FaultKind::GlobalRace { address, access, other, .. } => {
+                let GlobalAccess {
+                    access: before,
+                    instruction,
+                    address: at,
+                    object,
+                    workgroup,
+                    wave,
+                    missing,
+                    dispatch,
+                } = &**other;
+                finding.access = Some(access_of(*access, format!("{address:#x}"), 1));
+                let (whom, missing) = match missing {
+                    MissingSynchronisation::Barrier => (format!("wave {wave}"), "a barrier between the two"),
+                    MissingSynchronisation::Wait => {
+                        (format!("wave {wave}"), "a wait for the earlier one, before the synchronisation of the two")
+                    }
+                    MissingSynchronisation::Order => {
+                        (format!("workgroup {workgroup:?}"), "an atomic, or a flag with fences, between the workgroups")
+                    }
+                    MissingSynchronisation::Dispatch if object.is_some() => {
+                        (format!("launch {dispatch}"), "an event, or one stream for both")
+                    }
+                    MissingSynchronisation::Dispatch => {
+                        ((*instruction).to_owned(), "a synchronisation with the stream of the other")
+                    }
+                };
+                finding.message = format!("{access} of {address:#x}, not ordered after a {before} of {whom}");
+                let at = object.map(|_| CodePlace {
+                    kernel: String::new(),
+                    address: *at,
+                    instruction: (*instruction).to_owned(),
+                    source: None,
+                    function: None,
+                    inlined_at: Vec::new(),
+                });
+                let by = Executor { launch: *dispatch, workgroup: *workgroup, wave: *wave, lanes: Vec::new() };
+                finding.other = Some(OtherAccess {
+                    kind: (*before).into(),
+                    by: at.is_some().then_some(by),
+                    at,
+                    missing: missing.to_owned(),
+                });
+            }
+            FaultKind::LaneConflict { address, lanes } => {
+                finding.access = Some(access_of(MemoryAccess::Store, format!("{address:#x}"), 1));
+                if let Some(by) = &mut finding.by {
+                    by.lanes = lanes.to_vec();
+                }
+            }
             FaultKind::Barrier { problem } => {
                 finding.message = problem.to_string();
                 if let Some(at) = finding.at.as_mut().filter(|at| at.address != problem.at()) {
@@ -153,6 +205,13 @@ impl Fault {
             FaultKind::Uninitialised { .. } => Class::UninitialisedRegister,
             FaultKind::MissingWait { .. } => Class::MissingWait,
             FaultKind::Hazard { .. } => Class::Hazard,
+            FaultKind::GlobalRace { same_value: true, .. } => Class::SameValue,
+            FaultKind::GlobalRace { other, .. } => match (other.missing, other.object) {
+                (MissingSynchronisation::Dispatch, None) => Class::HostRace,
+                (MissingSynchronisation::Dispatch, Some(_)) => Class::StreamRace,
+                _ => Class::GlobalRace,
+            },
+            FaultKind::LaneConflict { .. } => Class::LaneConflict,
             FaultKind::Barrier { problem: BarrierProblem::Different { .. } } => Class::DifferentBarriers,
             FaultKind::Barrier { .. } => Class::DivergentBarrier,
             _ => Class::Stopped,

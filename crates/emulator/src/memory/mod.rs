@@ -8,6 +8,7 @@ pub(crate) mod host_pages;
 pub(crate) mod lanes;
 pub(crate) mod loader;
 mod reserved;
+mod undefined;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -23,6 +24,7 @@ use crate::address::{CodeAddress, ObjectId};
 use crate::fault::overrun::{Beyond, Overrun};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::{LANES, Register, elements};
+use undefined::UndefinedBytes;
 
 /// First device address: no host pointer of a 47-bit address space is near, and the flat apertures lie above.
 const FIRST_ADDRESS: u64 = 0x2000_0000_0000;
@@ -53,6 +55,8 @@ enum Storage {
 struct Block {
     allocation: Allocation,
     storage: Storage,
+    /// What nothing has written, if that is followed.
+    undefined: Option<UndefinedBytes>,
 }
 
 /// All memory of a device.
@@ -72,6 +76,8 @@ pub(crate) struct Memory {
     kept: Vec<(u64, u64)>,
     /// Ranges of addresses that a program has reserved.
     reserved: Vec<reserved::Reservation>,
+    /// Whether some allocation has undefined bytes, or had.
+    follows_undefined: bool,
 }
 
 impl Memory {
@@ -85,6 +91,7 @@ impl Memory {
             odd_atomics: Mutex::new(()),
             kept: Vec::new(),
             reserved: Vec::new(),
+            follows_undefined: false,
         }
     }
 
@@ -166,7 +173,7 @@ impl Memory {
         let storage = self.storage(room)?;
         self.next = align_up(address + size + GUARD, MIN_ALIGN);
         self.total += size;
-        self.insert(Block { allocation: Allocation { address, size, kind }, storage });
+        self.insert(Block { allocation: Allocation { address, size, kind }, storage, undefined: None });
         Ok(())
     }
 
@@ -215,7 +222,8 @@ impl Memory {
     /// Adds host memory at an address that nothing else is at.
     fn insert_foreign(&mut self, storage: Storage, address: u64, size: u64) -> Result<()> {
         self.free_range(address, size).within(|| "host memory".to_owned())?;
-        self.insert(Block { allocation: Allocation { address, size, kind: AllocationKind::Foreign }, storage });
+        let allocation = Allocation { address, size, kind: AllocationKind::Foreign };
+        self.insert(Block { allocation, storage, undefined: None });
         Ok(())
     }
 
@@ -246,6 +254,15 @@ impl Memory {
 
     pub(crate) fn allocation_of(&self, address: u64) -> Option<Allocation> {
         self.view().find(address, 1).map(|block| block.allocation)
+    }
+
+    /// From now on nothing has written the allocation that starts at an address.
+    pub(crate) fn mark_undefined(&mut self, address: u64) {
+        self.follows_undefined = true;
+        if let Ok(at) = self.blocks.binary_search_by_key(&address, |block| block.allocation.address) {
+            let block = &mut self.blocks[at];
+            block.undefined = Some(UndefinedBytes::all(block.allocation.size));
+        }
     }
 
     pub(crate) fn in_use(&self) -> u64 {
@@ -420,6 +437,34 @@ impl<'m> View<'m> {
         let old = u64::from_le_bytes(buffer);
         span.write(at, &f(old).to_le_bytes()[..size]).ok_or_else(failed)?;
         Ok(old)
+    }
+
+    /// Whether some allocation has undefined bytes, or had.
+    #[inline]
+    pub(crate) fn follows_undefined(&self) -> bool {
+        self.memory.follows_undefined
+    }
+
+    /// Which of up to 64 bytes nothing has written: a bit for each.
+    pub(crate) fn undefined(&self, address: u64, count: usize) -> u64 {
+        let Some(block) = self.find(address, count as u64) else { return 0 };
+        let undefined = block.undefined.as_ref().filter(|undefined| !undefined.is_clear());
+        undefined.map_or(0, |undefined| undefined.get(address - block.allocation.address, count as u64))
+    }
+
+    /// Up to 64 bytes have been written, with undefined bytes where the mask says so.
+    pub(crate) fn set_undefined(&self, address: u64, count: usize, undefined: u64) {
+        let Some(Block { allocation, undefined: Some(bytes), .. }) = self.find(address, count as u64) else { return };
+        if undefined != 0 || !bytes.is_clear() {
+            bytes.set(address - allocation.address, count as u64, undefined);
+        }
+    }
+
+    /// Bytes of one allocation have been written.
+    pub(crate) fn define(&self, address: u64, count: u64) {
+        if let Some(Block { allocation, undefined: Some(bytes), .. }) = self.find(address, count) {
+            bytes.define(address - allocation.address, count);
+        }
     }
 
     /// Whether a store of these bytes is allowed.

@@ -80,6 +80,7 @@ impl Memory {
             let storage = Storage::Owned(Arc::clone(&pages), (range.start - address) as usize);
             self.total += size;
             self.insert(Block {
+                undefined: None,
                 allocation: Allocation { address: range.start, size, kind: AllocationKind::Mapped },
                 storage,
             });

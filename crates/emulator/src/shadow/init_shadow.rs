@@ -25,6 +25,9 @@ pub(crate) enum UndefinedOrigin {
     Scratch(u32, u64),
     /// The scalar condition code.
     Condition,
+    /// Global memory at an address, loaded by the instruction at a code address; whether the bits have only been moved
+    /// since then.
+    Global { at: u64, by: u64, moved: bool },
     /// A byte of LDS or of scratch that was loaded by the instruction at a code address, and had been stored with
     /// undefined bits.
     Stored { scratch: bool, at: u32, by: u64, stored: Stored },
@@ -46,6 +49,7 @@ enum OriginSource {
     Lds(u32),
     Scratch(u32),
     Condition,
+    Global(u64),
 }
 
 impl Stored {
@@ -56,6 +60,7 @@ impl Stored {
             UndefinedOrigin::Lds(at, _) => OriginSource::Lds(at),
             UndefinedOrigin::Scratch(at, _) => OriginSource::Scratch(at),
             UndefinedOrigin::Condition => OriginSource::Condition,
+            UndefinedOrigin::Global { at, .. } => OriginSource::Global(at),
             UndefinedOrigin::Stored { stored, .. } => stored.source,
         };
         Stored { by, source }
@@ -229,6 +234,19 @@ pub(crate) fn scalar_slot(code: u16) -> usize {
 }
 
 impl UndefinedOrigin {
+    /// Of what is computed from such bits.
+    pub(crate) fn computed(self) -> UndefinedOrigin {
+        match self {
+            UndefinedOrigin::Global { at, by, .. } => UndefinedOrigin::Global { at, by, moved: false },
+            other => other,
+        }
+    }
+
+    /// Whether the bits are those of global memory, from which they have only been moved.
+    pub(crate) fn is_moved_from_memory(self) -> bool {
+        matches!(self, UndefinedOrigin::Global { moved: true, .. })
+    }
+
     /// In words.
     pub(crate) fn text(self) -> Box<str> {
         match self {
@@ -241,6 +259,9 @@ impl UndefinedOrigin {
                 written"
             ),
             UndefinedOrigin::Condition => "scc was never written".to_owned(),
+            UndefinedOrigin::Global { at, by, .. } => {
+                format!("loaded at {by:#x} from memory at {at:#x}, which was never written")
+            }
             UndefinedOrigin::Stored { scratch, at, by, stored } => {
                 let memory = if scratch { "scratch" } else { "LDS" };
                 let source = match stored.source {
@@ -248,6 +269,7 @@ impl UndefinedOrigin {
                     OriginSource::Lds(at) => format!("byte {at:#x} of LDS"),
                     OriginSource::Scratch(at) => format!("byte {at:#x} of scratch"),
                     OriginSource::Condition => "scc".to_owned(),
+                    OriginSource::Global(at) => format!("memory at {at:#x}"),
                 };
                 let written = stored.by;
                 format!(

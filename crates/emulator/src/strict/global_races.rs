@@ -2,6 +2,7 @@
 
 use wavetap_amdgpu::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, Opcode, Reg, Role, Target, decode};
 
+use super::global_init;
 use crate::fault::stop::{ExecResult, Stop};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::{LANES, Registers, active};
@@ -34,6 +35,11 @@ pub(crate) fn after(core: &mut Core, op: &Op) -> ExecResult {
     let row = if std::mem::take(&mut notes.has_row) { notes.row.take() } else { None };
     let oldest_write = notes.oldest_write(&core.wave.in_flight);
     let result = note(core, op, oldest_write, row.as_deref(), &notes.lanes);
+    let result = match global_init::after(core, op, row.as_deref(), &notes.lanes) {
+        Ok(()) => result,
+        // What stops a dispatch comes last.
+        Err(stop) => Err(result.err().into_iter().flatten().chain([*stop]).collect()),
+    };
     let (id, _) = core.wave.in_flight.ids();
     let writes = row.as_ref().is_some_and(|row| row.from.is_some())
         || notes.lanes.iter().any(|note| !matches!(note.how, How::Read));

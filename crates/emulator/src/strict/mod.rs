@@ -4,6 +4,7 @@
 //! The handlers of memory instructions note every access of a lane; the checks go through the notes when the
 //! instruction is done. They do not depend on how addresses are made.
 
+pub(crate) mod global_init;
 pub(crate) mod global_races;
 pub(crate) mod shadow_copy;
 pub(crate) mod store_order;

@@ -27,7 +27,12 @@ use crate::state::core::Core;
 use crate::state::fp_mode::GPR_IDX_EN;
 use crate::state::op::Op;
 
-fn uninitialised(register: String, origin: UndefinedOrigin, used: &'static str, lane: Option<u8>) -> ExecResult {
+pub(crate) fn uninitialised(
+    register: String,
+    origin: UndefinedOrigin,
+    used: &'static str,
+    lane: Option<u8>,
+) -> ExecResult {
     let kind = FaultKind::Uninitialised { register: register.into(), origin: origin.text(), used };
     Err(Box::new(Stop { kind, lane }))
 }
@@ -247,7 +252,7 @@ fn compare(core: &mut Core, op: &Op, rule: &DefinednessRule, indexed: bool) -> E
         (core.wave.scc, core.wave.trapsts, core.wave.pc, core.wave.jumped, core.wave.status) =
             (scc, trapsts, pc, jumped, status);
     }
-    let origin = origin(core, rule, if m0 & INDEXED_SOURCES == 0 { 0 } else { index });
+    let origin = origin(core, rule, if m0 & INDEXED_SOURCES == 0 { 0 } else { index }).computed();
     settle(core, rule, &touched, &outcomes, origin)
 }
 

@@ -255,6 +255,10 @@ pub(crate) fn stores(core: &Core, op: &Op, accesses: &[LaneAccess]) -> ExecResul
     }
     let elsewhere = accesses.iter().fold(0, |lanes, access| lanes | 1_u64 << access.lane);
     for lane in active(lanes & !elsewhere) {
+        // Those are in the shadow of memory, too.
+        if (first..first + words).all(|at| shadow.origin(at).is_moved_from_memory()) {
+            continue;
+        }
         let is_undefined = |n: usize| {
             let shift = 8 * (n % 4) + if high { 16 } else { 0 };
             shadow.vector(first + n / 4).get(lane) >> shift & 0xff != 0

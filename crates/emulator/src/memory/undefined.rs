@@ -1,0 +1,89 @@
+//! Which bytes of an allocation nothing has written.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a word.
+const WORD: u64 = 64;
+
+/// A bit for each byte of an allocation: 1 is undefined.
+pub(crate) struct UndefinedBytes {
+    words: Box<[AtomicU64]>,
+    /// How many are undefined.
+    left: AtomicU64,
+}
+
+impl UndefinedBytes {
+    /// So many, all undefined.
+    pub(crate) fn all(size: u64) -> UndefinedBytes {
+        let word = |n: u64| AtomicU64::new(if size - n >= WORD { u64::MAX } else { (1 << (size - n)) - 1 });
+        UndefinedBytes { words: (0..size).step_by(WORD as usize).map(word).collect(), left: AtomicU64::new(size) }
+    }
+
+    /// Whether all are defined.
+    #[inline]
+    pub(crate) fn is_clear(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
+
+    /// Those of up to 64 bytes from an offset on: a bit for each.
+    pub(crate) fn get(&self, at: u64, count: u64) -> u64 {
+        let (word, shift) = ((at / WORD) as usize, at % WORD);
+        let load = |n: usize| self.words.get(n).map_or(0, |word| word.load(Ordering::Relaxed));
+        let high = if shift == 0 { 0 } else { load(word + 1) << (WORD - shift) };
+        (load(word) >> shift | high) & mask(count)
+    }
+
+    /// Makes up to 64 bytes from an offset on what a mask says.
+    pub(crate) fn set(&self, at: u64, count: u64, undefined: u64) {
+        let (word, shift, all) = ((at / WORD) as usize, at % WORD, mask(count));
+        self.put(word, all << shift, undefined << shift);
+        if shift != 0 {
+            self.put(word + 1, all >> (WORD - shift), (undefined & all) >> (WORD - shift));
+        }
+    }
+
+    /// Bytes have been written.
+    pub(crate) fn define(&self, at: u64, count: u64) {
+        if self.is_clear() {
+            return;
+        }
+        for start in (at..at + count).step_by(WORD as usize) {
+            self.set(start, (at + count - start).min(WORD), 0);
+        }
+    }
+
+    fn put(&self, word: usize, all: u64, undefined: u64) {
+        let Some(word) = self.words.get(word).filter(|_| all != 0) else { return };
+        let old = word.load(Ordering::Relaxed);
+        let new = old & !all | undefined & all;
+        if new != old {
+            word.store(new, Ordering::Relaxed);
+            let more = i64::from(new.count_ones()) - i64::from(old.count_ones());
+            self.left.fetch_add(more as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+fn mask(count: u64) -> u64 {
+    if count >= WORD { u64::MAX } else { (1 << count) - 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_defined_one_by_one() {
+        let bytes = UndefinedBytes::all(150);
+        assert_eq!((bytes.get(0, 64), bytes.get(140, 64)), (u64::MAX, (1 << 10) - 1));
+        bytes.set(62, 4, 0b0101);
+        assert_eq!((bytes.get(60, 8), bytes.left.load(Ordering::Relaxed)), (0b1101_0111, 148));
+        bytes.define(3, 140);
+        assert_eq!((bytes.get(0, 8), bytes.get(142, 8)), (0b111, 0b1111_1110));
+        bytes.set(0, 3, 0);
+        bytes.define(143, 7);
+        assert!(bytes.is_clear());
+        bytes.set(149, 1, 1);
+        assert!(!bytes.is_clear());
+    }
+}
