@@ -25,12 +25,22 @@ pub(crate) enum UndefinedOrigin {
     Scratch(u32, u64),
     /// The scalar condition code.
     Condition,
-    /// Global memory at an address, loaded by the instruction at a code address; whether the bits have only been moved
-    /// since then.
-    Global { at: u64, by: u64, moved: bool },
+    /// Global memory at an address, loaded by the instruction at a code address, and what was done with it since then.
+    Global { at: u64, by: u64, since: Since },
     /// A byte of LDS or of scratch that was loaded by the instruction at a code address, and had been stored with
     /// undefined bits.
     Stored { scratch: bool, at: u32, by: u64, stored: Stored },
+}
+
+/// What was done with undefined bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Since {
+    /// They are in another place.
+    Moved,
+    /// Others were computed from them.
+    Computed,
+    /// They decided which of two values it is.
+    Selected,
 }
 
 /// Undefined bits that were stored.
@@ -234,17 +244,22 @@ pub(crate) fn scalar_slot(code: u16) -> usize {
 }
 
 impl UndefinedOrigin {
-    /// Of what is computed from such bits.
-    pub(crate) fn computed(self) -> UndefinedOrigin {
+    /// Of what is computed from such bits, or selected by them.
+    pub(crate) fn then(self, next: Since) -> UndefinedOrigin {
         match self {
-            UndefinedOrigin::Global { at, by, .. } => UndefinedOrigin::Global { at, by, moved: false },
+            UndefinedOrigin::Global { at, by, since } => UndefinedOrigin::Global { at, by, since: since.max(next) },
             other => other,
         }
     }
 
+    /// Whether the bits of global memory have decided which value it is: as a branch on them would have.
+    pub(crate) fn is_selected(self) -> bool {
+        matches!(self, UndefinedOrigin::Global { since: Since::Selected, .. })
+    }
+
     /// Whether the bits are those of global memory, from which they have only been moved.
     pub(crate) fn is_moved_from_memory(self) -> bool {
-        matches!(self, UndefinedOrigin::Global { moved: true, .. })
+        matches!(self, UndefinedOrigin::Global { since: Since::Moved, .. })
     }
 
     /// In words.

@@ -16,7 +16,7 @@ use crate::op::Class;
 use crate::op::registers::slot;
 use crate::op::semantics::Semantics;
 use crate::shadow::global::note::{GlobalNote, GlobalRow};
-use crate::shadow::init_shadow::{UndefinedOrigin, scalar_slot};
+use crate::shadow::init_shadow::{Since, UndefinedOrigin, scalar_slot};
 use crate::shadow::races::How;
 use crate::state::core::Core;
 use crate::state::op::Op;
@@ -81,7 +81,7 @@ fn load(core: &mut Core, op: &Op, lane: usize, address: u64, size: usize) {
             Some(true) => old & 0xffff | bits << 16,
         };
         shadow.vector_mut(first + word).set(lane, new);
-        shadow.set_origin(first + word, UndefinedOrigin::Global { at: address, by: op.address, moved: true });
+        shadow.set_origin(first + word, UndefinedOrigin::Global { at: address, by: op.address, since: Since::Moved });
     }
 }
 
@@ -94,7 +94,7 @@ fn scalar_load(core: &mut Core, op: &Op, lanes: &[GlobalNote]) {
             let code = dst.first + word as u16;
             let shadow = &mut core.wave.checks.init_shadow;
             shadow.set_scalar(code, bits);
-            let origin = UndefinedOrigin::Global { at: note.address, by: op.address, moved: true };
+            let origin = UndefinedOrigin::Global { at: note.address, by: op.address, since: Since::Moved };
             shadow.set_origin(scalar_slot(code), origin);
         }
     }
@@ -133,12 +133,12 @@ fn atomic(core: &mut Core, op: &Op, note: &GlobalNote) -> ExecResult {
             for word in 0..size / 4 {
                 let shadow = &mut core.wave.checks.init_shadow;
                 shadow.vector_mut(first + word).set(lane, bits_of(undefined, word));
-                let origin = UndefinedOrigin::Global { at: note.address, by: op.address, moved: true };
+                let origin = UndefinedOrigin::Global { at: note.address, by: op.address, since: Since::Moved };
                 shadow.set_origin(first + word, origin);
             }
         }
         return Ok(());
     }
-    let origin = UndefinedOrigin::Global { at: note.address, by: op.address, moved: false };
+    let origin = UndefinedOrigin::Global { at: note.address, by: op.address, since: Since::Computed };
     core.passed(uninitialised("memory".into(), origin, "what an atomic computes with", Some(note.lane)))
 }

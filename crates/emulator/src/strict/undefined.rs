@@ -12,7 +12,7 @@
 
 use smallvec::SmallVec;
 
-use wavetap_amdgpu::{RegFile, Role, scalar};
+use wavetap_amdgpu::{Opcode, RegFile, Role, scalar};
 
 use crate::fault::FaultKind;
 use crate::fault::stop::{ExecResult, Stop};
@@ -22,7 +22,7 @@ use crate::op::Class;
 use crate::op::definedness::{Across, DefinednessRule, RequiredUse, RuleKind, registers};
 use crate::op::registers::{ACCUM_SLOTS, slot};
 use crate::op::semantics::{Semantics, Source};
-use crate::shadow::init_shadow::{UndefinedOrigin, name_of, scalar_slot};
+use crate::shadow::init_shadow::{Since, UndefinedOrigin, name_of, scalar_slot};
 use crate::state::core::Core;
 use crate::state::fp_mode::GPR_IDX_EN;
 use crate::state::op::Op;
@@ -252,7 +252,11 @@ fn compare(core: &mut Core, op: &Op, rule: &DefinednessRule, indexed: bool) -> E
         (core.wave.scc, core.wave.trapsts, core.wave.pc, core.wave.jumped, core.wave.status) =
             (scc, trapsts, pc, jumped, status);
     }
-    let origin = origin(core, rule, if m0 & INDEXED_SOURCES == 0 { 0 } else { index }).computed();
+    let selects = matches!(op.inst.opcode(), Opcode::V_CNDMASK_B32 | Opcode::S_CSELECT_B32 | Opcode::S_CSELECT_B64)
+        && (rule.reads_scc && core.wave.checks.init_shadow.scc
+            || registers(&rule.scalars).any(|code| core.wave.checks.init_shadow.scalar(code as u16) != 0));
+    let since = if selects { Since::Selected } else { Since::Computed };
+    let origin = origin(core, rule, if m0 & INDEXED_SOURCES == 0 { 0 } else { index }).then(since);
     settle(core, rule, &touched, &outcomes, origin)
 }
 

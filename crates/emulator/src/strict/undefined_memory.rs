@@ -249,7 +249,10 @@ pub(crate) fn stores(core: &Core, op: &Op, accesses: &[LaneAccess]) -> ExecResul
     let Some(first) = data(op, Role::Vdata) else { return Ok(()) };
     let words = size.div_ceil(4);
     let shadow = &core.wave.checks.init_shadow;
-    let lanes = (first..first + words).fold(core.wave.exec(), |lanes, at| lanes & shadow.lanes(at));
+    let selected = (first..first + words).filter(|at| shadow.origin(*at).is_selected());
+    let selected = selected.fold(0, |lanes, at| lanes | shadow.lanes(at));
+    let all = (first..first + words).fold(u64::MAX, |lanes, at| lanes & shadow.lanes(at));
+    let lanes = core.wave.exec() & (all | selected);
     if lanes == 0 {
         return Ok(());
     }
@@ -263,7 +266,8 @@ pub(crate) fn stores(core: &Core, op: &Op, accesses: &[LaneAccess]) -> ExecResul
             let shift = 8 * (n % 4) + if high { 16 } else { 0 };
             shadow.vector(first + n / 4).get(lane) >> shift & 0xff != 0
         };
-        if (0..size).all(is_undefined) {
+        let is_selected = |at: usize| shadow.lanes(at) >> lane & 1 != 0 && shadow.origin(at).is_selected();
+        if (0..size).all(is_undefined) || (first..first + words).any(is_selected) {
             return report(core, first, "data for memory that others see", Some(lane as u8));
         }
     }
