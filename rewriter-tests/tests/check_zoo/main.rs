@@ -1,0 +1,155 @@
+//! Programs with one mistake each, after public reports, and the same programs without it: what `wavetap check` says of
+//! them against `hip-samples/check/expected.yaml`, which was written before any tool had run on them. All that is
+//! expected must be found at its source line, and nothing else; of the programs without mistake nothing.
+//!
+//! Quick: some programs, others each day, with one seed. Full: all, with five seeds, and on AMD's runtime over the
+//! emulated driver. `WAVETAP_CHECK_ONLY=gemm_rows,last_block` checks only these programs, on all targets. Needs clang 19.
+//!
+//! While the command has no `check`, the programs without mistake are run in strict mode, in which they must not have a
+//! finding, and the comparisons are listed as ignored.
+
+mod build;
+mod expectations;
+mod findings;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Failed, Trial};
+use rewriter_tests::{Failure, command, day, full};
+use serde_json::Value;
+
+use expectations::Program;
+
+const ONLY: &str = "WAVETAP_CHECK_ONLY";
+/// Programs of a quick run, each on one target.
+const QUICK: usize = 4;
+const SEEDS: u64 = 5;
+
+/// One program on one target.
+struct Subject {
+    program: Program,
+    target: String,
+    rocm: bool,
+    seeds: Vec<u64>,
+    /// Where it was compiled to.
+    file: PathBuf,
+    wavetap: PathBuf,
+}
+
+fn main() -> ExitCode {
+    rewriter_tests::run_trials(trials())
+}
+
+fn trials() -> Result<Vec<Trial>, Failure> {
+    let programs = expectations::programs()?;
+    let examples = programs.clone();
+    let mut trials = vec![
+        Trial::test("the file has all programs", || expectations::checked().map_err(Failed::from)),
+        Trial::test("reports that differ are told apart", move || findings::checked(&examples).map_err(Failed::from)),
+    ];
+    let (exists, subjects) = subjects(&programs)?;
+    for subject in subjects {
+        let subject = Arc::new(subject);
+        let rocm = subject.rocm;
+        let stack = if rocm { ", on AMD's runtime" } else { "" };
+        let name = format!("{} on {}{stack}", subject.program.program, subject.target);
+        for mended in [false, true] {
+            let (subject, version) = (Arc::clone(&subject), version(mended));
+            let trial = Trial::test(format!("{name}, {version}"), move || {
+                if exists { subject.check(mended) } else { subject.run_strict() }.map_err(Failed::from)
+            });
+            trials.push(trial.with_ignored_flag(!exists && (!mended || rocm)));
+        }
+    }
+    Ok(trials)
+}
+
+fn version(mended: bool) -> &'static str {
+    if mended { "mended" } else { "buggy" }
+}
+
+/// What is checked in this run, and whether the command can do it.
+fn subjects(programs: &[Program]) -> Result<(bool, Vec<Subject>), Failure> {
+    let only = std::env::var(ONLY).ok();
+    let first = usize::try_from(day()).map_err(|e| e.to_string())? * QUICK;
+    let chosen: Vec<&Program> = match &only {
+        Some(only) => programs.iter().filter(|each| only.split(',').any(|name| name == each.program)).collect(),
+        None if full() => programs.iter().collect(),
+        None => (0..QUICK).map(|n| &programs[(first + n) % programs.len()]).collect(),
+    };
+    let seeds: Vec<u64> = if full() { (0..SEEDS).collect() } else { vec![day() % SEEDS] };
+    let wavetap = command::wavetap()?;
+    let folder = build::built(&chosen)?;
+    let subject = |program: &Program, target: &str, rocm: bool, folder: &Path| Subject {
+        program: program.clone(),
+        target: target.to_owned(),
+        rocm,
+        seeds: seeds.clone(),
+        file: folder.join(&program.program),
+        wavetap: wavetap.clone(),
+    };
+    let mut subjects = Vec::new();
+    for (at, program) in chosen.iter().enumerate() {
+        let targets = program.targets();
+        let all = full() || only.is_some();
+        let some = if all { targets } else { vec![targets[(first / QUICK + at) % targets.len()]] };
+        subjects.extend(some.iter().map(|target| subject(program, target, false, &folder)));
+    }
+    if full() {
+        let on_rocm: Vec<&Program> =
+            chosen.iter().copied().filter(|each| each.rocm.is_none() && each.targets().contains(&"gfx90a")).collect();
+        let folder = build::built_for_rocm(&on_rocm)?;
+        subjects.extend(on_rocm.iter().map(|program| subject(program, "gfx90a", true, &folder)));
+    }
+    let help = command::run(&wavetap, &["--help"], &[], &folder)?.exited(0)?.out();
+    Ok((help.lines().any(|line| line.trim_start().starts_with("check ")), subjects))
+}
+
+impl Subject {
+    /// Runs a version with `wavetap check` and compares what it finds.
+    fn check(&self, mended: bool) -> Result<(), Failure> {
+        for seed in &self.seeds {
+            let scratch = tempfile::tempdir().map_err(|e| e.to_string())?;
+            let (seed, file) = (seed.to_string(), self.file.display().to_string());
+            let mut line = vec!["check", "--format", "json", "--report", "report.json", "--target", &self.target];
+            line.extend(["--seed", &seed]);
+            line.extend(if self.rocm { ["--stack", "rocm"] } else { ["--stack", "hip"] });
+            line.extend(["--", &file, version(mended)]);
+            let finished = command::run(&self.wavetap, &line, &[], scratch.path())?;
+            let text = std::fs::read(scratch.path().join("report.json"));
+            let text = text.map_err(|e| finished.failure(&format!("no report: {e}")))?;
+            let report: Value = serde_json::from_slice(&text).map_err(|e| finished.failure(&format!("report: {e}")))?;
+            if report["schema"].as_str().is_none_or(|schema| !schema.starts_with("wavetap.check/")) {
+                return Err(finished.failure("the report is of another schema"));
+            }
+            let wrong = findings::differences(&self.program, mended, &self.target, &report)?;
+            if !wrong.is_empty() {
+                return Err(finished.failure(&wrong.join("\n")));
+            }
+            if !findings::is_code(finished.code, &report) {
+                return Err(finished.failure("the exit code is not that of the findings"));
+            }
+            if mended && !finished.out().lines().any(|line| line == "PASS") {
+                return Err(finished.failure("the results are wrong"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The version without mistake runs in strict mode, without a finding.
+    fn run_strict(&self) -> Result<(), Failure> {
+        let scratch = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let file = self.file.display().to_string();
+        for seed in &self.seeds {
+            let line =
+                ["run", "--target", &self.target, "--strict", "--seed", &seed.to_string(), "--", &file, "mended"];
+            let finished = command::run(&self.wavetap, &line, &[], scratch.path())?.exited(0)?;
+            if !finished.out().lines().any(|line| line == "PASS") {
+                return Err(finished.failure("the results are wrong"));
+            }
+        }
+        Ok(())
+    }
+}
