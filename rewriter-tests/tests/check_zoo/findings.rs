@@ -198,7 +198,10 @@ fn numbers(programs: &[Program]) -> Result<(), Failure> {
             "source": {"file": "gemm_rows.hip", "line": at.expect("a line") + 1},
             "allocation": {"size": size, "after": after}})
     };
-    let call = |name: &str| json!({"tool": "api", "class": "leak", "severity": "error", "message": format!("{name} was not undone")});
+    let call = |name: &str| {
+        let message = format!("{name} was not undone");
+        json!({"tool": "api", "class": "leak", "severity": "error", "message": message})
+    };
     let cases = [
         (program, vec![store(25600, 0)], 0),
         (program, vec![store(25600, 3068), call("hipMalloc")], 0),

@@ -3,10 +3,8 @@
 //! expected must be found at its source line, and nothing else; of the programs without mistake nothing.
 //!
 //! Quick: some programs, others each day, with one seed. Full: all, with five seeds, and on AMD's runtime over the
-//! emulated driver. `WAVETAP_CHECK_ONLY=gemm_rows,last_block` checks only these programs, on all targets. Needs clang 19.
-//!
-//! While the command has no `check`, the programs without mistake are run in strict mode, in which they must not have a
-//! finding, and the comparisons are listed as ignored.
+//! emulated driver. `WAVETAP_CHECK_ONLY=gemm_rows,last_block` checks only these programs, on all targets. Needs clang
+//! 19.
 
 mod build;
 mod expectations;

@@ -18,6 +18,7 @@ use crate::page;
 /// Pages with commands. Every page that has a block is here, or is that which is compiled from.
 const PAGES: &[&str] = &[
     "README.md",
+    "docs/guide/check.md",
     "docs/guide/compare.md",
     "docs/guide/diff.md",
     "docs/guide/export.md",

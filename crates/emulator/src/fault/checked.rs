@@ -70,8 +70,8 @@ impl Fault {
                     freed: None,
                 });
             }
-            FaultKind::LdsBounds { offset, size, .. } => {
-                finding.access = Some(access_of(self.kind_of_access(), format!("{offset:#x}"), *size));
+            FaultKind::LdsBounds { offset, size, access, .. } => {
+                finding.access = Some(access_of(*access, format!("{offset:#x}"), *size));
             }
             FaultKind::ScratchBounds { offset, size, access, .. } => {
                 let at = if *offset < 0 { format!("-{:#x}", offset.unsigned_abs()) } else { format!("{offset:#x}") };
@@ -157,7 +157,7 @@ impl Fault {
             FaultKind::Barrier { problem } => {
                 finding.message = problem.to_string();
                 if let Some(at) = finding.at.as_mut().filter(|at| at.address != problem.at()) {
-                    (at.address, at.instruction) = (problem.at(), "s_barrier".to_owned());
+                    (at.address, at.instruction) = (problem.at(), String::new());
                 }
                 if let BarrierProblem::Different { other, wave, .. } = problem {
                     finding.other = Some(OtherAccess {
@@ -165,7 +165,7 @@ impl Fault {
                         at: Some(CodePlace {
                             kernel: String::new(),
                             address: *other,
-                            instruction: "s_barrier".to_owned(),
+                            instruction: String::new(),
                             source: None,
                             function: None,
                             inlined_at: Vec::new(),
@@ -215,18 +215,6 @@ impl Fault {
             FaultKind::Barrier { problem: BarrierProblem::Different { .. } } => Class::DifferentBarriers,
             FaultKind::Barrier { .. } => Class::DivergentBarrier,
             _ => Class::Stopped,
-        }
-    }
-
-    /// What the instruction does to LDS, by its name.
-    fn kind_of_access(&self) -> MemoryAccess {
-        let name = self.instruction.split(' ').next().unwrap_or_default();
-        if name.contains("read") || name.contains("load") {
-            MemoryAccess::Load
-        } else if name.contains("write") || name.contains("store") {
-            MemoryAccess::Store
-        } else {
-            MemoryAccess::Atomic
         }
     }
 }

@@ -159,6 +159,8 @@ pub enum FaultKind {
     },
     /// An access to LDS outside what the dispatch packet allocates.
     LdsBounds {
+        /// What was being done.
+        access: MemoryAccess,
         /// The first byte of the access.
         offset: u64,
         /// Its size in bytes.
@@ -340,7 +342,7 @@ impl fmt::Display for FaultKind {
                     Some(of) => write!(f, "runs past the end of its allocation, {}", range(of)),
                 }
             }
-            FaultKind::LdsBounds { offset, size, allocated } => {
+            FaultKind::LdsBounds { offset, size, allocated, .. } => {
                 write!(
                     f,
                     "LDS access of {size} bytes at offset {offset:#x} is outside the {allocated} bytes of the workgroup"

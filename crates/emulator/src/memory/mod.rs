@@ -256,15 +256,6 @@ impl Memory {
         self.view().find(address, 1).map(|block| block.allocation)
     }
 
-    /// From now on nothing has written the allocation that starts at an address.
-    pub(crate) fn mark_undefined(&mut self, address: u64) {
-        self.follows_undefined = true;
-        if let Ok(at) = self.blocks.binary_search_by_key(&address, |block| block.allocation.address) {
-            let block = &mut self.blocks[at];
-            block.undefined = Some(UndefinedBytes::all(block.allocation.size));
-        }
-    }
-
     pub(crate) fn in_use(&self) -> u64 {
         self.total
     }
@@ -437,34 +428,6 @@ impl<'m> View<'m> {
         let old = u64::from_le_bytes(buffer);
         span.write(at, &f(old).to_le_bytes()[..size]).ok_or_else(failed)?;
         Ok(old)
-    }
-
-    /// Whether some allocation has undefined bytes, or had.
-    #[inline]
-    pub(crate) fn follows_undefined(&self) -> bool {
-        self.memory.follows_undefined
-    }
-
-    /// Which of up to 64 bytes nothing has written: a bit for each.
-    pub(crate) fn undefined(&self, address: u64, count: usize) -> u64 {
-        let Some(block) = self.find(address, count as u64) else { return 0 };
-        let undefined = block.undefined.as_ref().filter(|undefined| !undefined.is_clear());
-        undefined.map_or(0, |undefined| undefined.get(address - block.allocation.address, count as u64))
-    }
-
-    /// Up to 64 bytes have been written, with undefined bytes where the mask says so.
-    pub(crate) fn set_undefined(&self, address: u64, count: usize, undefined: u64) {
-        let Some(Block { allocation, undefined: Some(bytes), .. }) = self.find(address, count as u64) else { return };
-        if undefined != 0 || !bytes.is_clear() {
-            bytes.set(address - allocation.address, count as u64, undefined);
-        }
-    }
-
-    /// Bytes of one allocation have been written.
-    pub(crate) fn define(&self, address: u64, count: u64) {
-        if let Some(Block { allocation, undefined: Some(bytes), .. }) = self.find(address, count) {
-            bytes.define(address - allocation.address, count);
-        }
     }
 
     /// Whether a store of these bytes is allowed.

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::{Block, Memory, View};
+
 /// Bytes of a word.
 const WORD: u64 = 64;
 
@@ -60,6 +62,47 @@ impl UndefinedBytes {
             word.store(new, Ordering::Relaxed);
             let more = i64::from(new.count_ones()) - i64::from(old.count_ones());
             self.left.fetch_add(more as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Memory {
+    /// From now on nothing has written the allocation that starts at an address.
+    pub(crate) fn mark_undefined(&mut self, address: u64) {
+        self.follows_undefined = true;
+        if let Ok(at) = self.blocks.binary_search_by_key(&address, |block| block.allocation.address) {
+            let block = &mut self.blocks[at];
+            block.undefined = Some(UndefinedBytes::all(block.allocation.size));
+        }
+    }
+}
+
+impl View<'_> {
+    /// Whether some allocation has undefined bytes, or had.
+    #[inline]
+    pub(crate) fn follows_undefined(&self) -> bool {
+        self.memory.follows_undefined
+    }
+
+    /// Which of up to 64 bytes nothing has written: a bit for each.
+    pub(crate) fn undefined(&self, address: u64, count: usize) -> u64 {
+        let Some(block) = self.find(address, count as u64) else { return 0 };
+        let undefined = block.undefined.as_ref().filter(|undefined| !undefined.is_clear());
+        undefined.map_or(0, |undefined| undefined.get(address - block.allocation.address, count as u64))
+    }
+
+    /// Up to 64 bytes have been written, with undefined bytes where the mask says so.
+    pub(crate) fn set_undefined(&self, address: u64, count: usize, undefined: u64) {
+        let Some(Block { allocation, undefined: Some(bytes), .. }) = self.find(address, count as u64) else { return };
+        if undefined != 0 || !bytes.is_clear() {
+            bytes.set(address - allocation.address, count as u64, undefined);
+        }
+    }
+
+    /// Bytes of one allocation have been written.
+    pub(crate) fn define(&self, address: u64, count: u64) {
+        if let Some(Block { allocation, undefined: Some(bytes), .. }) = self.find(address, count) {
+            bytes.define(address - allocation.address, count);
         }
     }
 }

@@ -678,8 +678,11 @@ impl<'a> Worker<'a> {
 
 /// Where a wave was stopped, and why.
 fn fault(code: &Code, target: Target, stopped: Stopped, wave: &Wave) -> Fault {
-    let Stopped { stop, op, pc } = stopped;
+    let Stopped { mut stop, op, pc } = stopped;
     let place = code.place(pc);
+    if let (FaultKind::LdsBounds { access, .. }, Some(op)) = (&mut stop.kind, op.map(|at| &code.ops[at])) {
+        *access = op.memory_access();
+    }
     Fault {
         kind: stop.kind,
         object: place.map(|(object, _)| object),

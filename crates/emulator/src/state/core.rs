@@ -101,7 +101,13 @@ impl Core<'_> {
                 self.memory.note_overrun(offset, size, beyond);
                 Ok(offset as usize)
             }
-            _ => Err(FaultKind::LdsBounds { offset, size: size as u32, allocated: lds_size }),
+            _ => Err(FaultKind::LdsBounds {
+                // The instruction is not known here: who reports it does.
+                access: MemoryAccess::Load,
+                offset,
+                size: size as u32,
+                allocated: lds_size,
+            }),
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::ops::{Deref, DerefMut};
 
+use wavetap_amdgpu::Flags;
+
 use super::core::Core;
+use crate::fault::MemoryAccess;
 use crate::fault::stop::ExecResult;
 use crate::op::ResolvedInst;
 use crate::op::fast_path::FastPath;
@@ -30,6 +33,19 @@ pub(crate) struct Op {
     pub straight_line: u32,
     /// For the fast path of a vector instruction.
     pub fast_path: Option<Box<FastPath>>,
+}
+
+impl Op {
+    /// What it does to memory.
+    pub(crate) fn memory_access(&self) -> MemoryAccess {
+        let flags = self.inst.variant.flags;
+        match self.semantics {
+            Semantics::Atomic { .. } => MemoryAccess::Atomic,
+            _ if flags.contains(Flags::ATOMIC) => MemoryAccess::Atomic,
+            _ if flags.contains(Flags::STORE) => MemoryAccess::Store,
+            _ => MemoryAccess::Load,
+        }
+    }
 }
 
 impl Deref for Op {

@@ -127,13 +127,16 @@ pub(super) fn sentence(finding: &Finding) -> String {
 
 fn code_lines(word: &str, at: &CodePlace, style: Style, lines: &mut Vec<String>) {
     let kernel = style.name(&at.kernel);
-    let function = at.function.as_ref().filter(|function| **function != at.kernel);
+    let function = at.function.as_ref().filter(|function| !at.kernel.contains(function.as_str()));
     let within = function.map(|function| format!("{}, ", style.name(function))).unwrap_or_default();
     let place = match &at.source {
         Some(source) => format!("{} in {within}kernel {kernel}", place_of(source)),
         None => format!("{within}kernel {kernel}"),
     };
-    lines.push(format!("  {word} {place}: {} ({:#x})", at.instruction, at.address));
+    lines.push(match at.instruction.is_empty() {
+        true => format!("  {word} {place} ({:#x})", at.address),
+        false => format!("  {word} {place}: {} ({:#x})", at.instruction, at.address),
+    });
     for frame in &at.inlined_at {
         let function = frame.function.as_ref().map(|function| format!(" in {}", style.name(function)));
         if let Some(source) = &frame.source {
