@@ -18,6 +18,7 @@ pub(crate) fn in_original(object: Option<&[u8]>, fault: &mut Fault) {
 /// Adds the names of the kernel and its source lines, if this object of the original code is known.
 pub(crate) fn complete(finding: &mut Finding, object: Option<&[u8]>, kernel: &str) {
     let lines = object.and_then(|bytes| CodeObject::parse(bytes).ok()?.line_table().ok().flatten());
+    name_variable(finding, object);
     let kernel = demangle(kernel);
     let other = finding.other.as_mut().and_then(|other| other.at.as_mut());
     for at in finding.at.as_mut().into_iter().chain(other) {
@@ -41,6 +42,25 @@ pub(crate) fn complete(finding: &mut Finding, object: Option<&[u8]>, kernel: &st
     if is_about_barriers && finding.at.as_ref().is_none_or(|at| at.source.is_none()) {
         finding.severity = Severity::Note;
     }
+}
+
+/// Of an access near a code object, or in it, says after which of its variables that is.
+fn name_variable(finding: &mut Finding, object: Option<&[u8]>) {
+    let (Some(allocation), Some(bytes)) = (&mut finding.allocation, object) else { return };
+    let Ok(code) = CodeObject::parse(bytes) else { return };
+    // Where it ends in memory tells a code object from other allocations.
+    let end = code.elf().loads().map(|load| load.address + load.memory_size).max().unwrap_or(0);
+    let Ok(at) = u64::try_from(allocation.offset) else { return };
+    if allocation.made.is_some() || allocation.size != end || at < end {
+        return;
+    }
+    let symbols = code.elf().symbols().unwrap_or_default().into_iter();
+    let symbols = symbols.chain(code.elf().dynamic_symbols().unwrap_or_default());
+    let variables = symbols.filter(|symbol| symbol.is_object() && symbol.size > 0 && symbol.address <= at);
+    let Some(variable) = variables.max_by_key(|symbol| symbol.address) else { return };
+    allocation.variable = Some(demangle(variable.name).into_owned());
+    (allocation.address, allocation.size) = (allocation.address + variable.address, variable.size);
+    allocation.offset -= variable.address as i64;
 }
 
 /// Whether a file is one of the compiler's or of HIP's own headers, whose functions are in the place of instructions.

@@ -12,9 +12,6 @@ use crate::files;
 /// Frames of the C library and the loader, which say nothing of the program.
 const SYSTEM: [&str; 4] = ["libc.so", "libc-", "ld-linux", "libpthread"];
 
-/// How far before a call its line is looked for.
-const BYTES_BEFORE: u64 = 48;
-
 /// What is known of a file.
 struct Module {
     /// Functions by address: start, end, name.
@@ -70,11 +67,6 @@ impl HostFrames {
                 ..frame.clone()
             })
             .collect();
-        // A call may be of no line, as what is before it is.
-        if let (Some(first @ HostFrame { source: None, .. }), Some(lines)) = (found.first_mut(), &module.lines) {
-            let before = |bytes: u64| lines.location(address.checked_sub(bytes)?).filter(|at| at.line > 0);
-            first.source = (1..BYTES_BEFORE).find_map(before).map(|at| Source { file: at.file, line: at.line });
-        }
         match found.last_mut() {
             Some(last) => last.function = last.function.take().or(symbol),
             None => found.push(HostFrame { function: symbol, ..frame }),

@@ -38,7 +38,7 @@ impl Allocations {
     /// The allocation that was freed at an address.
     pub(crate) fn freed_at(&self, address: u64) -> Option<Allocation> {
         let entry = self.0.get(&address).filter(|entry| entry.freed.is_some())?;
-        Some(Allocation { address, size: entry.size, offset: 0, made: None, freed: None })
+        Some(Allocation { address, size: entry.size, offset: 0, variable: None, made: None, freed: None })
     }
 
     /// Says of an access of what was freed that it is one.
@@ -61,7 +61,7 @@ impl Allocations {
             text.hint.clone_into(&mut finding.hint);
             let offset = (address - start) as i64;
             finding.allocation =
-                Some(Allocation { address: *start, size: entry.size, offset, made: None, freed: None });
+                Some(Allocation { address: *start, size: entry.size, offset, variable: None, made: None, freed: None });
         }
     }
 

@@ -9,14 +9,22 @@ mod handles;
 mod stacks;
 
 use wavetap::collect::check::{CheckConfig, Recorder};
-use wavetap::profile::check::{Class, Finding, Tool};
+use wavetap::profile::check::{AccessKind, Class, Finding, Tool};
 
 use crate::handles::last_missing;
+use crate::raw;
 use crate::status::*;
 use allocations::Allocations;
 pub(crate) use copies::{CopySide, Place};
 use handles::Handles;
 pub(crate) use stacks::RawCall;
+
+/// Whether an access is of memory that the program has mapped.
+fn is_of_host(finding: &Finding) -> bool {
+    let address = finding.access.as_ref().and_then(|access| access.address.strip_prefix("0x"));
+    let address = address.and_then(|digits| usize::from_str_radix(digits, 16).ok());
+    address.is_some_and(|address| raw::is_mapped(address, 1))
+}
 
 /// Calls that programs make to find something out, so that an error is an answer.
 const QUERIES: [&str; 14] = [
@@ -71,6 +79,15 @@ impl Check {
     pub(crate) fn found(&mut self, mut finding: Finding, complete: impl FnOnce(&mut Finding)) {
         if finding.tool == Tool::Memory {
             self.allocations.describe(&mut finding);
+        }
+        if finding.class == Class::HostPointer && !is_of_host(&finding) {
+            let class = match finding.access.as_ref().map(|access| access.kind) {
+                Some(AccessKind::Store) => Class::OutOfBoundsStore,
+                Some(AccessKind::Atomic) => Class::OutOfBoundsAtomic,
+                _ => Class::OutOfBoundsLoad,
+            };
+            (finding.class, finding.severity) = (class, class.severity());
+            class.text().hint.clone_into(&mut finding.hint);
         }
         let allocations = &self.allocations;
         self.recorder.add(finding, |finding| {

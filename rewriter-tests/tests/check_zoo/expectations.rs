@@ -39,6 +39,8 @@ pub struct Program {
     pub targets: Vec<String>,
     /// Why it is not checked on AMD's runtime.
     pub rocm: Option<String>,
+    /// Why its mistake is not found yet. What is reported of it must be right all the same.
+    pub not_found: Option<String>,
     pub buggy: Vec<Expected>,
     /// Of the source and of the header, by name.
     #[serde(skip)]

@@ -66,6 +66,7 @@ impl Fault {
                     address: memory.address,
                     size: memory.size,
                     offset: address.wrapping_sub(memory.address) as i64,
+                    variable: None,
                     made: None,
                     freed: None,
                 });

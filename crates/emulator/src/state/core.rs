@@ -11,6 +11,7 @@ use super::work::WorkRows;
 use crate::address::CodeAddress;
 use crate::address::aperture::{FLAT_SCRATCH_BASE, LANES_APERTURE, PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::fault::FaultKind;
+use crate::fault::MemoryAccess;
 use crate::fault::findings::FindingKind;
 use crate::fault::overrun::{Beyond, Overrun};
 use crate::fault::stop::{ExecResult, at_lane, stop, undefined};

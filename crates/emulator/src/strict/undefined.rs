@@ -255,7 +255,12 @@ fn compare(core: &mut Core, op: &Op, rule: &DefinednessRule, indexed: bool) -> E
     let selects = matches!(op.inst.opcode(), Opcode::V_CNDMASK_B32 | Opcode::S_CSELECT_B32 | Opcode::S_CSELECT_B64)
         && (rule.reads_scc && core.wave.checks.init_shadow.scc
             || registers(&rule.scalars).any(|code| core.wave.checks.init_shadow.scalar(code as u16) != 0));
-    let since = if selects { Since::Selected } else { Since::Computed };
+    let moves = matches!(op.inst.opcode(), Opcode::V_PK_MOV_B32 | Opcode::V_MOV_B64 | Opcode::S_MOV_B64);
+    let since = match (selects, moves) {
+        (true, _) => Since::Selected,
+        (false, true) => Since::Moved,
+        (false, false) => Since::Computed,
+    };
     let origin = origin(core, rule, if m0 & INDEXED_SOURCES == 0 { 0 } else { index }).then(since);
     settle(core, rule, &touched, &outcomes, origin)
 }

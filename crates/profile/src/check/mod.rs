@@ -190,6 +190,9 @@ pub struct Allocation {
     pub size: u64,
     /// Bytes from its first to the first that was accessed; negative if that comes before it.
     pub offset: i64,
+    /// The variable of a code object that it is, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variable: Option<String>,
     /// The call that allocated it, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<HostCall>,

@@ -111,7 +111,10 @@ pub(super) fn sentence(finding: &Finding) -> String {
     let Some(allocation) = &finding.allocation else { return finding.message.clone() };
     let Allocation { size, offset, freed, .. } = allocation;
     let bytes = |count: u64| counted(count, "byte", "bytes");
-    let of = format!("an allocation of {}", bytes(*size));
+    let of = match &allocation.variable {
+        Some(variable) => format!("the variable {variable} of {}", bytes(*size)),
+        None => format!("an allocation of {}", bytes(*size)),
+    };
     let place = match u64::try_from(*offset) {
         Ok(at) if at < *size && freed.is_some() => format!("{} into {of}, which was freed", bytes(at)),
         Ok(at) if at < *size => format!("{} before the end of {of}", bytes(size - at)),
