@@ -369,8 +369,8 @@ impl Device {
     }
 
     pub(super) fn end_races(&mut self, flight: &Flight) {
-        if let Some(races) = self.races.as_mut().filter(|_| flight.plan.number != 0) {
-            races.end();
+        if let Some(races) = &mut self.races {
+            races.end(flight.plan.number);
         }
     }
 

@@ -1,11 +1,13 @@
 //! Races in global memory: what instructions have noted goes to [`crate::shadow::global`].
 
-use wavetap_amdgpu::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, Opcode, Reg, Role, Target, decode};
+use wavetap_amdgpu::{
+    Access as Operand, Branch, Condition, Encoding, Flags, Inst, Opcode, Reg, RegFile, Role, Target, decode,
+};
 
 use super::global_init;
 use crate::fault::stop::{ExecResult, Stop};
 use crate::fault::{FaultKind, MemoryAccess};
-use crate::lanes::{LANES, Registers, active};
+use crate::lanes::{LANES, Register, Registers, active};
 use crate::launch::Launch;
 use crate::memory::View;
 use crate::op::semantics::Semantics;
@@ -33,16 +35,17 @@ pub(crate) fn released(wave: &Wave, launch: &Launch) -> Released {
 pub(crate) fn after(core: &mut Core, op: &Op) -> ExecResult {
     let mut notes = std::mem::take(&mut core.wave.checks.global);
     let row = if std::mem::take(&mut notes.has_row) { notes.row.take() } else { None };
-    let oldest_write = notes.oldest_write(&core.wave.in_flight);
+    let (id, next) = core.wave.in_flight.ids();
+    let writes = row.as_ref().is_some_and(|row| row.from.is_some())
+        || notes.lanes.iter().any(|note| !matches!(note.how, How::Read));
+    // Loads release nothing.
+    let oldest_write = if writes { notes.oldest_write(&core.wave.in_flight) } else { next };
     let result = note(core, op, oldest_write, row.as_deref(), &notes.lanes);
     let result = match global_init::after(core, op, row.as_deref(), &notes.lanes) {
         Ok(()) => result,
         // What stops a dispatch comes last.
         Err(stop) => Err(result.err().into_iter().flatten().chain([*stop]).collect()),
     };
-    let (id, _) = core.wave.in_flight.ids();
-    let writes = row.as_ref().is_some_and(|row| row.from.is_some())
-        || notes.lanes.iter().any(|note| !matches!(note.how, How::Read));
     if writes {
         notes.wrote(id, &core.wave.in_flight);
     }
@@ -103,6 +106,7 @@ fn note(
         let at = race.address();
         let within = |start: u64, size: usize| at >= start && at - start < size as u64;
         let lane = match row {
+            Some(row) if row.follows => Some(((at - row.addresses[0]) / row.size as u64) as u8),
             Some(row) => active(row.mask).find(|&lane| within(row.addresses[lane], row.size)).map(|lane| lane as u8),
             None => lanes.iter().find(|note| within(note.address, note.size.into())).map(|note| note.lane),
         };
@@ -140,22 +144,21 @@ type Conflict = Option<(FaultKind, u8)>;
 
 /// The lanes of a fast path.
 fn of_row(races: &mut GlobalRaces, now: &mut Now, row: &GlobalRow, files: [&Registers; 2]) -> Conflict {
-    let GlobalRow { mask, size, addresses, from } = row;
+    let GlobalRow { mask, size, follows, addresses, from } = row;
     let size = *size;
     let mut bytes = std::mem::take(&mut races.bytes);
-    bytes.clear();
     if let Some((file, first)) = *from {
-        let registers = if file == wavetap_amdgpu::RegFile::Accum { files[1] } else { files[0] };
-        bytes.resize(size * mask.count_ones() as usize, 0);
-        for (word, register) in registers[usize::from(first)..][..size.div_ceil(4)].iter().enumerate() {
-            let at = 4 * word;
-            let length = (size - at).min(4);
-            for (n, lane) in active(*mask).enumerate() {
-                bytes[n * size + at..][..length].copy_from_slice(&register[lane].to_le_bytes()[..length]);
-            }
-        }
+        let registers = if file == RegFile::Accum { files[1] } else { files[0] };
+        let registers = &registers[usize::from(first)..][..size.div_ceil(4)];
+        collect(&mut bytes, registers, (*mask, size));
     }
     let stores = from.is_some();
+    if *follows {
+        let count = mask.count_ones() as usize * size;
+        races.access(now, addresses[0], count, stores.then_some(&bytes[..]));
+        races.bytes = bytes;
+        return None;
+    }
     let first = mask.trailing_zeros() as usize % LANES;
     let one_place = active(*mask).all(|lane| addresses[lane] == addresses[first]);
     let mut conflict = None;
@@ -192,6 +195,24 @@ fn of_row(races: &mut GlobalRaces, now: &mut Now, row: &GlobalRow, files: [&Regi
     }
     races.bytes = bytes;
     conflict
+}
+
+/// The bytes that the lanes in a mask store from registers, one lane after the other.
+fn collect(bytes: &mut Vec<u8>, registers: &[Box<Register>], (mask, size): (u64, usize)) {
+    bytes.clear();
+    bytes.resize(size * mask.count_ones() as usize, 0);
+    if let ([register], 4) = (registers, size) {
+        let dwords = bytes.as_chunks_mut().0.iter_mut();
+        dwords.zip(active(mask)).for_each(|(dword, lane)| *dword = register[lane].to_le_bytes());
+        return;
+    }
+    for (word, register) in registers.iter().enumerate() {
+        let at = 4 * word;
+        let length = (size - at).min(4);
+        for (n, lane) in active(mask).enumerate() {
+            bytes[n * size + at..][..length].copy_from_slice(&register[lane].to_le_bytes()[..length]);
+        }
+    }
 }
 
 /// The lanes of other instructions.

@@ -120,8 +120,9 @@ fn load_global(core: &mut Core, op: &Op) -> ExecResult {
     }
     core.writing(op, dst.file, dst.first, dwords as u16)?;
     let Core { wave, work, stats, .. } = core;
+    let follows = matches!(sums, PlaceSums { scattered: 0, .. }) && mask == wave.lanes;
     let runs = match sums {
-        PlaceSums { scattered: 0, .. } if mask == wave.lanes => Runs::following(mask),
+        _ if follows => Runs::following(mask),
         PlaceSums { different: 0, .. } => Runs::same(mask),
         _ => Runs::of(&at, u32::from(bytes), mask),
     };
@@ -136,7 +137,7 @@ fn load_global(core: &mut Core, op: &Op) -> ExecResult {
     if strict {
         let kind = kind_in_memory(core, op);
         if core.races.is_some() {
-            core.wave.checks.global.set_row(mask, size, &addresses, None);
+            core.wave.checks.global.set_row((mask, size, follows), &addresses, None);
         }
         core.wave.in_flight.issue(op, kind, &[(dst.file, dst.first, dwords as u16)]);
     }
@@ -170,7 +171,8 @@ fn store_global(core: &mut Core, op: &Op) -> ExecResult {
     if strict {
         let in_a_row = (runs.is_one(all) && size.is_multiple_of(4)).then_some(core.launch.lanes);
         let addresses = rows.of_all(fixed);
-        return buffer_lanes(core, op, (file, first), (mask, size, in_a_row), &addresses);
+        let follows = matches!(sums, PlaceSums { scattered: 0, .. }) && mask == all;
+        return buffer_lanes(core, op, (file, first), (mask, size, in_a_row, follows), &addresses);
     }
     if store_runs(&memory, registers, &LanePlaces { origin, places: &at, runs, size }).is_none() {
         return store(core, op);
@@ -184,7 +186,7 @@ fn buffer_lanes(
     core: &mut Core,
     op: &Op,
     (file, first): (RegFile, u16),
-    (mask, size, in_a_row): (u64, usize, Option<usize>),
+    (mask, size, in_a_row, follows): (u64, usize, Option<usize>, bool),
     addresses: &[u64; LANES],
 ) -> ExecResult {
     order(core, op, false, range(addresses, (mask, size)))?;
@@ -193,7 +195,7 @@ fn buffer_lanes(
         core.wave.hazards.note_wide_store(file, first, dwords as u16);
     }
     if core.races.is_some() {
-        core.wave.checks.global.set_row(mask, size, addresses, Some((file, first)));
+        core.wave.checks.global.set_row((mask, size, follows), addresses, Some((file, first)));
     }
     let id = core.wave.in_flight.issue(op, kind_in_memory(core, op), &[]);
     let Wave { vgpr, agpr, in_flight, .. } = &mut *core.wave;

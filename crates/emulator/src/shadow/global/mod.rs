@@ -13,6 +13,7 @@ pub(crate) mod order;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use self::cells::{Access, CHUNK, Cell, PAGE, Shadow};
@@ -30,7 +31,7 @@ pub(crate) struct GlobalRaces {
     pub order: Order,
     /// Numbers of dispatches and accesses of the host.
     next: u64,
-    running: usize,
+    running: BTreeSet<u64>,
     /// The bytes that an instruction stores.
     pub bytes: Vec<u8>,
 }
@@ -77,14 +78,14 @@ struct Pair {
 impl GlobalRaces {
     /// A dispatch begins, or the host accesses memory; its number.
     pub(crate) fn begin(&mut self, order: DispatchOrder) -> u64 {
-        if self.running == 0 && order == DispatchOrder::everything() {
+        if self.running.is_empty() && order == DispatchOrder::everything() {
             // Nothing before it can race with what comes.
             self.shadow.clear();
             self.order = Order::default();
         }
         self.next += 1;
         self.order.begin(self.next, order);
-        self.running += 1;
+        self.running.insert(self.next);
         self.next
     }
 
@@ -99,7 +100,7 @@ impl GlobalRaces {
     ) -> (u64, Option<FaultKind>) {
         // It takes no longer than this.
         let number = self.begin(order);
-        self.end();
+        self.end(number);
         // Its place among instructions is after all addresses of code.
         let how = if write { MemoryAccess::Store } else { MemoryAccess::Load };
         let pc = u64::MAX - (name.as_ptr() as u64) * 2 - u64::from(write);
@@ -124,9 +125,9 @@ impl GlobalRaces {
         (number, found)
     }
 
-    /// It has ended.
-    pub(crate) fn end(&mut self) {
-        self.running = self.running.saturating_sub(1);
+    /// A dispatch has ended, or is ended once more.
+    pub(crate) fn end(&mut self, number: u64) {
+        self.running.remove(&number);
     }
 
     /// Memory is freed, or something else is there now.

@@ -23,7 +23,9 @@ pub(crate) struct GlobalRow {
     pub mask: u64,
     /// Bytes of a lane.
     pub size: usize,
-    /// Those of other lanes mean nothing.
+    /// Whether all lanes of the wave are active, and follow each other.
+    pub follows: bool,
+    /// Those of other lanes mean nothing, nor do those after the first of lanes that follow each other.
     pub addresses: [u64; LANES],
     /// The file and first register of what is stored; none for loads.
     pub from: Option<(RegFile, u16)>,
@@ -48,10 +50,22 @@ impl GlobalNotes {
     }
 
     /// Notes the row of a fast path.
-    pub(crate) fn set_row(&mut self, mask: u64, size: usize, addresses: &[u64; LANES], from: Option<(RegFile, u16)>) {
-        let row =
-            self.row.get_or_insert_with(|| Box::new(GlobalRow { mask: 0, size: 0, addresses: [0; LANES], from: None }));
-        (row.mask, row.size, row.addresses, row.from) = (mask, size, *addresses, from);
+    #[inline]
+    pub(crate) fn set_row(
+        &mut self,
+        (mask, size, follows): (u64, usize, bool),
+        addresses: &[u64; LANES],
+        from: Option<(RegFile, u16)>,
+    ) {
+        let row = self.row.get_or_insert_with(|| {
+            Box::new(GlobalRow { mask: 0, size: 0, follows: false, addresses: [0; LANES], from: None })
+        });
+        (row.mask, row.size, row.follows, row.from) = (mask, size, follows, from);
+        if follows {
+            row.addresses[0] = addresses[0];
+        } else {
+            row.addresses = *addresses;
+        }
         self.has_row = true;
     }
 
