@@ -91,6 +91,13 @@ impl View<'_> {
         undefined.map_or(0, |undefined| undefined.get(address - block.allocation.address, count as u64))
     }
 
+    /// Whether all bytes of a range of one allocation are defined.
+    pub(crate) fn is_defined(&self, address: u64, count: u64) -> bool {
+        let Some(Block { allocation, undefined: Some(bytes), .. }) = self.find(address, count) else { return true };
+        let at = address - allocation.address;
+        bytes.is_clear() || (0..count).step_by(WORD as usize).all(|n| bytes.get(at + n, (count - n).min(WORD)) == 0)
+    }
+
     /// Up to 64 bytes have been written, with undefined bytes where the mask says so.
     pub(crate) fn set_undefined(&self, address: u64, count: usize, undefined: u64) {
         let Some(Block { allocation, undefined: Some(bytes), .. }) = self.find(address, count as u64) else { return };

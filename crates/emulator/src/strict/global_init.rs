@@ -32,11 +32,15 @@ pub(crate) fn after(core: &mut Core, op: &Op, row: Option<&GlobalRow>, lanes: &[
     match (op.class, op.semantics) {
         (Class::Smem, Semantics::Load { .. }) => scalar_load(core, op, lanes),
         (Class::Vmem, Semantics::Load { .. }) => match row {
-            Some(row) => active(row.mask).for_each(|lane| load(core, op, lane, row.addresses[lane], row.size)),
+            Some(row) if row.follows && core.memory.is_defined(row.addresses[0], row.bytes()) => {}
+            Some(row) => active(row.mask).for_each(|lane| load(core, op, lane, row.address(lane), row.size)),
             None => lanes.iter().for_each(|note| load(core, op, note.lane.into(), note.address, note.size.into())),
         },
         (Class::Vmem, Semantics::Store { high, .. }) => match row {
-            Some(row) => active(row.mask).for_each(|lane| store(core, op, lane, row.addresses[lane], (row.size, high))),
+            Some(row) if row.follows && has_defined_data(core, row) => {
+                core.memory.define(row.addresses[0], row.bytes());
+            }
+            Some(row) => active(row.mask).for_each(|lane| store(core, op, lane, row.address(lane), (row.size, high))),
             None => lanes.iter().for_each(|note| {
                 store(core, op, note.lane.into(), note.address, (note.size.into(), high));
             }),
@@ -45,6 +49,14 @@ pub(crate) fn after(core: &mut Core, op: &Op, row: Option<&GlobalRow>, lanes: &[
         _ => return define(core, lanes),
     }
     Ok(())
+}
+
+/// Whether nothing of what a row stores is undefined.
+fn has_defined_data(core: &Core, row: &GlobalRow) -> bool {
+    let Some((file, first)) = row.from else { return false };
+    let first = slot(file, first);
+    let shadow = &core.wave.checks.init_shadow;
+    (first..first + row.size.div_ceil(4)).all(|at| shadow.lanes(at) & row.mask == 0)
 }
 
 /// What other instructions write is defined, and what they read is taken to be.

@@ -31,6 +31,18 @@ pub(crate) struct GlobalRow {
     pub from: Option<(RegFile, u16)>,
 }
 
+impl GlobalRow {
+    /// Bytes of all lanes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.size as u64 * u64::from(self.mask.count_ones())
+    }
+
+    /// The address of an active lane.
+    pub(crate) fn address(&self, lane: usize) -> u64 {
+        if self.follows { self.addresses[0] + (lane * self.size) as u64 } else { self.addresses[lane] }
+    }
+}
+
 /// What is kept of a wave.
 #[derive(Default)]
 pub(crate) struct GlobalNotes {
