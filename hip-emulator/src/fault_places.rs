@@ -51,12 +51,15 @@ fn name_variable(finding: &mut Finding, object: Option<&[u8]>) {
     // Where it ends in memory tells a code object from other allocations.
     let end = code.elf().loads().map(|load| load.address + load.memory_size).max().unwrap_or(0);
     let Ok(at) = u64::try_from(allocation.offset) else { return };
-    if allocation.made.is_some() || allocation.size != end || at < end {
+    if allocation.made.is_some() || allocation.size != end {
         return;
     }
     let symbols = code.elf().symbols().unwrap_or_default().into_iter();
     let symbols = symbols.chain(code.elf().dynamic_symbols().unwrap_or_default());
-    let variables = symbols.filter(|symbol| symbol.is_object() && symbol.size > 0 && symbol.address <= at);
+    // The compiler's mark of a file is no variable of the program.
+    let is_own = |name: &str| name.starts_with("__hip_cuid_");
+    let variables =
+        symbols.filter(|symbol| symbol.is_object() && symbol.size > 0 && symbol.address <= at && !is_own(symbol.name));
     let Some(variable) = variables.max_by_key(|symbol| symbol.address) else { return };
     allocation.variable = Some(demangle(variable.name).into_owned());
     (allocation.address, allocation.size) = (allocation.address + variable.address, variable.size);

@@ -123,7 +123,10 @@ fn check(name: &str, folder: &Path) -> Vec<String> {
             wrong.push(format!("{name}: {}: only commands of wavetap can be tried", shown.command));
             continue;
         };
-        let outcome = command::run(&wavetap, arguments, &[], folder).and_then(|finished| finished.exited(0));
+        // With findings the exit code is 1.
+        let finds = arguments.first() == Some(&"check") && shown.output.iter().any(|line| line.starts_with("error: "));
+        let code = i32::from(finds);
+        let outcome = command::run(&wavetap, arguments, &[], folder).and_then(|finished| finished.exited(code));
         match outcome {
             Err(failure) => wrong.push(format!("{name}: {failure}")),
             Ok(finished) => {

@@ -253,6 +253,14 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// Counts a finding at a place that has one of its kind already, which is cheaper than to describe it again; false
+    /// if there is none.
+    pub(crate) fn again(&mut self, place: Option<(ObjectId, u64)>, kind: &FaultKind) -> bool {
+        let (Some((object, address)), Some(kind)) = (place, FindingKind::of(kind)) else { return false };
+        let known = self.places.get(&(Some(object), address, kind)).and_then(|at| self.list.get_mut(*at));
+        known.map(|known| known.count += 1).is_some()
+    }
+
     /// Adds what was found when an instruction ran.
     pub(crate) fn add_all(&mut self, faults: Vec<Fault>, passes: &Passes) {
         let bit = |fault: &Fault| fault.lane.map_or(0, |lane| 1 << lane);

@@ -462,6 +462,7 @@ impl Plan {
         wave.origins = None;
         wave.set_pair(scalar::EXEC, exec);
         if strict {
+            wave.checks.present = exec;
             self.initially_defined(&mut wave.checks.init_shadow, exec, written);
         }
         if self.launch.architected_scratch && !self.launch.flat_scratch_hidden {

@@ -609,7 +609,9 @@ impl<'a> Worker<'a> {
                 strict::after(&mut core, op).map_err(|stop| Box::new(Stopped { stop: *stop, op: Some(index), pc }))?;
             }
             if launch.strict && core.wave.checks.has_found() {
-                let found = core.wave.checks.take_found().into_iter();
+                let (mut found, place) = (core.wave.checks.take_found(), code.place(pc));
+                found.retain(|stop| !findings.again(place, &stop.kind));
+                let found = found.into_iter();
                 let found =
                     found.map(|stop| fault(code, launch.target, Stopped { stop, op: Some(index), pc }, core.wave));
                 findings.add_all(found.collect(), &launch.passes);

@@ -28,6 +28,8 @@ pub(crate) struct WaveChecks {
     pub pauses: bool,
     /// The code address of the instruction that is running.
     pub at: u64,
+    /// The lanes that have a work-item.
+    pub present: u64,
     /// What was found at it and does not stop the wave.
     pub found: RefCell<Vec<Stop>>,
     pub events: Events,
@@ -44,6 +46,7 @@ impl WaveChecks {
             in_lds: Default::default(),
             pauses: false,
             at: 0,
+            present: 0,
             found: RefCell::default(),
             events: Events::default(),
         }

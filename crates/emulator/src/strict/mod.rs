@@ -231,7 +231,7 @@ pub(crate) fn comes_to_barrier(core: &mut Core) -> ExecResult {
     }
     let (at, exec) = (core.wave.checks.at, core.wave.exec());
     // Structured control flow has all lanes of a wave active again before whatever follows it.
-    let lanes = core.wave.lanes & !exec;
+    let lanes = core.wave.checks.present & !exec;
     if lanes != 0 {
         core.passed(stop(FaultKind::Barrier { problem: BarrierProblem::Lanes { at, lanes } }))?;
     }
