@@ -12,6 +12,8 @@ use crate::files;
 /// What was found in a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
+    /// Processes that used the HIP runtime: without one, nothing was checked.
+    pub processes: usize,
     /// Each place once, in the order in which processes began and found it.
     pub findings: Vec<Finding>,
     /// What could not be looked at.
@@ -26,7 +28,7 @@ pub(super) fn read(folder: &Path) -> Result<Checked> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "findings"))
         .collect();
     paths.sort();
-    let mut all = Checked::default();
+    let mut all = Checked { processes: paths.len(), ..Checked::default() };
     for path in paths {
         add(&mut all, &files::read(&path)?).within(|| format!("findings of process {}", stem(&path)))?;
     }

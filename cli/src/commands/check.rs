@@ -15,7 +15,7 @@ use super::run::launch_code;
 use crate::args::{CheckArgs, CheckFormat, LookArgs};
 use crate::{files, launch, output};
 
-/// Exit code: something was found.
+/// Exit code: something was found, or nothing was checked.
 const FOUND: i32 = 1;
 
 /// Runs the application and reports what was found.
@@ -35,6 +35,14 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
     let ended = Launch { app: &app, executable: None, options: &options, at_load: None }.execute(&launch::Terminal)?;
     launch::say(&ended, []);
     let checked = ended.checked().ok_or_else(|| Error::internal("nothing was checked"))?.clone();
+    let mut not_checked = checked.not_checked;
+    if checked.processes == 0 {
+        not_checked.push("the application never used the HIP runtime: nothing was checked".to_owned());
+    }
+    if let Some(signal) = ended.signal() {
+        not_checked.push(format!("what the application had still to do when it was ended by {signal}"));
+    }
+    let lacks = checked.processes == 0;
     let mut findings = checked.findings;
     let suppressed = check::suppress(&mut findings, &suppressions);
     let in_baseline = baseline.map_or(0, |baseline| check::leave_out_baseline(&mut findings, &baseline));
@@ -49,11 +57,11 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
         findings,
         suppressed,
         in_baseline,
-        not_checked: checked.not_checked,
+        not_checked,
     };
     write(args, look, &report, app.path())?;
     let failed = args.fail_on.least().is_some_and(|least| check::fails(&report.findings, least));
-    Ok(launch_code(if failed { FOUND } else { ended.exit_code() }))
+    Ok(launch_code(if failed || lacks && ended.exit_code() == 0 { FOUND } else { ended.exit_code() }))
 }
 
 /// Each tool once, in their own order.

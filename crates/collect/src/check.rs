@@ -61,6 +61,22 @@ impl Recorder {
         self.tools.contains(&tool)
     }
 
+    /// Says that this process is checked, whatever is found.
+    pub fn begin(&mut self) {
+        if let Err(error) = self.open() {
+            stderr_line!("wavetap: cannot write {}: {error}: nothing is checked", self.path.display());
+        }
+    }
+
+    fn open(&mut self) -> std::io::Result<&mut File> {
+        if self.file.is_none() {
+            let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
+            file.write_all(b"\"begin\"\n")?;
+            self.file = Some(file);
+        }
+        self.file.as_mut().ok_or_else(|| std::io::Error::other("it is not open"))
+    }
+
     /// A child that was forked has a file of its own.
     pub fn forked(&mut self, config: &CheckConfig) {
         *self = Recorder::new(config);
@@ -109,15 +125,7 @@ impl Recorder {
     fn write(&mut self, line: &Line) {
         let written = serde_json::to_vec(line).map_err(std::io::Error::other).and_then(|mut bytes| {
             bytes.push(b'\n');
-            let file = match &mut self.file {
-                Some(file) => file,
-                None => {
-                    let file = self.file.insert(OpenOptions::new().create(true).append(true).open(&self.path)?);
-                    file.write_all(b"\"begin\"\n")?;
-                    file
-                }
-            };
-            file.write_all(&bytes)
+            self.open()?.write_all(&bytes)
         });
         if let Err(error) = written {
             stderr_line!("wavetap: cannot write {}: {error}: a finding is missing: {line:?}", self.path.display());

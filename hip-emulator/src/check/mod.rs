@@ -56,9 +56,11 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn new(config: &CheckConfig) -> Check {
+        let mut recorder = Recorder::new(config);
+        recorder.begin();
         Check {
             config: config.clone(),
-            recorder: Recorder::new(config),
+            recorder,
             allocations: Allocations::default(),
             handles: Handles::default(),
             explained: false,

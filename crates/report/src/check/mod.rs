@@ -49,6 +49,9 @@ fn summary(report: &CheckReport) -> String {
     let numbers: Vec<String> =
         numbers.iter().filter(|(count, ..)| *count > 0).map(|(count, one, more)| counted(*count, one, more)).collect();
     let tools = report.tools.iter().map(|tool| tool.name()).collect::<Vec<_>>().join(", ");
+    if numbers.is_empty() && !report.not_checked.is_empty() {
+        return format!("wavetap check: nothing found by {tools} in what was checked");
+    }
     if numbers.is_empty() {
         return format!("wavetap check: nothing found by {tools}");
     }
