@@ -177,8 +177,14 @@ fn of_row(races: &mut GlobalRaces, now: &mut Now, row: &GlobalRow, files: [&Regi
     } else {
         // Lanes one after the other are one range.
         let mut run: Option<(u64, usize, usize)> = None;
+        let mut before = 0;
         for (n, lane) in active(*mask).enumerate() {
             let at = addresses[lane];
+            // Lanes that load what the one before loads add nothing.
+            if !stores && n > 0 && before == at {
+                continue;
+            }
+            before = at;
             match &mut run {
                 Some((start, _, count)) if *start + (*count * size) as u64 == at => *count += 1,
                 _ => {

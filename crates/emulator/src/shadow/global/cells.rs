@@ -159,13 +159,21 @@ impl Page {
     }
 }
 
+/// Pages that are found without a look at the map, by their numbers.
+const RECENT: usize = 64;
+
 /// The pages that were accessed.
-#[derive(Default)]
 pub(crate) struct Shadow {
     pages: Vec<Page>,
     places: FxHashMap<u64, u32>,
     /// Pages that were accessed last.
-    recent: [(u64, u32); 4],
+    recent: [(u64, u32); RECENT],
+}
+
+impl Default for Shadow {
+    fn default() -> Shadow {
+        Shadow { pages: Vec::new(), places: FxHashMap::default(), recent: [(0, 0); RECENT] }
+    }
 }
 
 impl Shadow {
@@ -173,7 +181,7 @@ impl Shadow {
     #[inline]
     pub(crate) fn page(&mut self, number: u64, is_ignored: impl FnOnce() -> bool) -> &mut Page {
         // No page has the number 0.
-        let slot = &mut self.recent[(number % 4) as usize];
+        let slot = &mut self.recent[number as usize % RECENT];
         if slot.0 != number {
             let Shadow { pages, places, .. } = self;
             let at = *places.entry(number).or_insert_with(|| {
@@ -210,7 +218,7 @@ impl Shadow {
                 *page = Page::new(false);
                 // Another allocation may be there next.
                 self.places.remove(&number);
-                self.recent = [(0, 0); 4];
+                self.recent = [(0, 0); RECENT];
             } else {
                 page.clear(first as usize, last as usize);
             }

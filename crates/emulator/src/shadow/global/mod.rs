@@ -326,20 +326,16 @@ fn check(
             raced = Some(cell.read);
         }
     }
-    if atomic || coherent {
-        order.note_flag(address);
-    }
     if atomic {
-        if returns {
-            order.note_exchange(address, now.access.group());
-        }
         let done = now.done;
         let handed = now.handed.take().or_else(|| order.handed(now.access.group(), done));
         if let Some(handed) = &handed {
-            order.release(address, now.access.group(), handed);
+            order.exchange(address, now.access.group(), handed, returns);
         }
         // What was acquired meanwhile is handed over at the next place.
         now.handed = if returns { None } else { handed };
+    } else if coherent {
+        order.note_flag(address);
     }
     raced
 }

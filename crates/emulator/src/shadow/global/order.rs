@@ -1,6 +1,7 @@
 //! Which accesses are ordered: dispatches, workgroups with their waves, barriers, and what is handed over in memory.
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -371,8 +372,29 @@ impl Order {
     }
 
     /// A wave hands over what it did at a place in memory.
-    pub(crate) fn release(&mut self, address: u64, group: u32, (row, others): &(Arc<Row>, Arc<Clock>)) {
+    pub(crate) fn release(&mut self, address: u64, group: u32, handed: &(Arc<Row>, Arc<Clock>)) {
+        self.release_by(address, group, handed, |_| {});
+    }
+
+    /// The same by an atomic, which may return a value.
+    pub(crate) fn exchange(&mut self, address: u64, group: u32, handed: &(Arc<Row>, Arc<Clock>), returns: bool) {
+        self.release_by(address, group, handed, |place| {
+            place.is_flag = true;
+            if returns && let Err(at) = place.exchanged.binary_search(&group) {
+                place.exchanged.insert(at, group);
+            }
+        });
+    }
+
+    fn release_by(
+        &mut self,
+        address: u64,
+        group: u32,
+        (row, others): &(Arc<Row>, Arc<Clock>),
+        note: impl FnOnce(&mut Place),
+    ) {
         let Some(place) = self.place(address) else { return };
+        note(place);
         let before = place.clock.len();
         place.clock.add(group, row);
         place.clock.join(others);
@@ -383,11 +405,14 @@ impl Order {
 
     fn place(&mut self, address: u64) -> Option<&mut Place> {
         let full = self.places.len() >= MOST_PLACES || self.rows > MOST_ROWS;
-        if full && !self.places.contains_key(&(address & !3)) {
-            self.overflows = true;
-            return None;
+        match self.places.entry(address & !3) {
+            Entry::Occupied(place) => Some(place.into_mut()),
+            Entry::Vacant(_) if full => {
+                self.overflows = true;
+                None
+            }
+            Entry::Vacant(place) => Some(place.insert(Place::default())),
         }
-        Some(self.places.entry(address & !3).or_default())
     }
 
     /// A place is accessed by atomics, or by loads that are coherent.
@@ -402,16 +427,7 @@ impl Order {
         self.overflows || self.places.get(&(address & !3)).is_some_and(|place| place.is_flag)
     }
 
-    /// A workgroup changes a place by an atomic that returns a value.
-    pub(crate) fn note_exchange(&mut self, address: u64, group: u32) {
-        if let Some(place) = self.place(address)
-            && let Err(at) = place.exchanged.binary_search(&group)
-        {
-            place.exchanged.insert(at, group);
-        }
-    }
-
-    /// Whether it has.
+    /// Whether a workgroup has changed a place by an atomic that returns a value.
     pub(crate) fn has_exchanged(&self, address: u64, group: u32) -> bool {
         let place = self.places.get(&(address & !3));
         self.overflows || place.is_some_and(|place| place.exchanged.binary_search(&group).is_ok())
