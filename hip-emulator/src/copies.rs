@@ -1,6 +1,9 @@
 //! Boxes of memory that are copied and filled: rows of bytes with a pitch, in planes.
 
 use std::ffi::c_int;
+use std::ops::Range;
+
+use wavetap::emulator::HostAccess;
 
 use crate::extents::{Extent, PitchedPointer};
 use crate::raw;
@@ -34,6 +37,17 @@ impl Side {
         let (plane, row) = (z.checked_mul(self.plane), y.checked_mul(self.pitch));
         let offset = plane.zip(row).and_then(|(plane, row)| plane.checked_add(row));
         offset.and_then(|offset| self.start.checked_add(offset as u64)).ok_or(INVALID_VALUE)
+    }
+
+    /// The bytes of a box whose width is in bytes.
+    fn ranges(self, Extent { width, height, depth }: Extent) -> Vec<Range<u64>> {
+        let range = |start: u64, size: usize| start..start.saturating_add(size as u64);
+        let is_one = (height <= 1 || self.pitch == width) && (depth <= 1 || self.plane == width.saturating_mul(height));
+        if is_one {
+            return vec![range(self.start, width.saturating_mul(height).saturating_mul(depth))];
+        }
+        let rows = (0..depth).flat_map(|z| (0..height).map(move |y| (y, z)));
+        rows.filter_map(|(y, z)| Some(range(self.row(y, z).ok()?, width))).collect()
     }
 
     /// The side that starts `x` bytes, `y` rows and `z` planes further on.
@@ -90,6 +104,12 @@ impl BoxCopy {
         Ok(bytes)
     }
 
+    /// What it reads and writes.
+    pub(crate) fn accesses(&self) -> Vec<HostAccess> {
+        let of = |side: Side, write| side.ranges(self.extent).into_iter().map(move |range| HostAccess { range, write });
+        of(self.from, false).chain(of(self.to, true)).collect()
+    }
+
     /// The same with what [`BoxCopy::gather`] gave as its source.
     pub(crate) fn with_source(&self, bytes: &[u8]) -> Self {
         BoxCopy { from: Side::new(bytes.as_ptr() as u64, self.extent.width, self.extent.height), ..*self }
@@ -115,6 +135,12 @@ impl BoxFill {
     pub(crate) fn rows(to: u64, pitch: usize, element: &[u8], width: usize, height: usize) -> Self {
         let to = Side::new(to, pitch, height);
         BoxFill { to, element: element.to_vec(), extent: Extent { width, height, depth: 1 } }
+    }
+
+    /// What it writes.
+    pub(crate) fn accesses(&self) -> Vec<HostAccess> {
+        let extent = Extent { width: self.extent.width.saturating_mul(self.element.len()), ..self.extent };
+        self.to.ranges(extent).into_iter().map(|range| HostAccess { range, write: true }).collect()
     }
 }
 

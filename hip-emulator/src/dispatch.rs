@@ -14,12 +14,13 @@ use wavetap::error::{Error, Result};
 use wavetap::profile::file::Work;
 use wavetap::profile::launches::workgroups;
 
-use crate::begin::{Begin, Cycle};
+use crate::begin::{Begin, End};
 use crate::captured;
+use crate::check::Accessor;
 use crate::collection::Collection;
 use crate::device_heap;
 use crate::fault_places;
-use crate::images::{Kernel, KernelRef, bytes_of};
+use crate::images::{Kernel, KernelRef, bytes_of, loaded_bytes};
 use crate::in_flight::{InFlight, Segment};
 use crate::kernarg::{self, Shape};
 use crate::launch_attributes;
@@ -34,8 +35,8 @@ use crate::uncounted;
 
 /// What became of a launch.
 pub(crate) enum Launched {
-    /// It has ended, at this modelled time.
-    Ended(Cycle),
+    /// It has ended then.
+    Ended(End),
     InFlight(Box<InFlight>),
 }
 
@@ -93,13 +94,13 @@ impl Runtime {
 
     /// Runs a kernel, if it is short to its end; otherwise it returns what is in flight. A fault is not an error of
     /// this launch: the device then answers everything with the fault's error.
-    pub(crate) fn launch(&mut self, launch: &Launch, begin: Begin) -> Outcome<Launched> {
+    pub(crate) fn launch(&mut self, launch: &Launch, begin: &Begin) -> Outcome<Launched> {
         let Launch { kernel, shape, arguments, cooperative, submitted, .. } = launch;
         let Kernel { loaded: mut metadata, original } = self.needs(kernel)?;
         let target = self.device()?.target();
         kernarg::check(&original, shape, target)?;
         if self.settings.skip_kernels {
-            return Ok(Launched::Ended(begin.time()));
+            return Ok(Launched::Ended(begin.end()));
         }
         let fewer = if *cooperative { self.fewer_workgroups(kernel, shape)? } else { None };
         if fewer.is_some() {
@@ -192,9 +193,13 @@ impl Runtime {
         let snapshot = self.snapshot(kernel, &dispatch, arguments);
         let is_modelled = self.device()?.options().timing.is_some();
         let started = self.clocks.launch(begin);
+        let order = self.clocks.keeps_order().then(|| self.order_of(begin));
         let device = self.device()?;
         if is_modelled {
             device.set_clock(started);
+        }
+        if let Some(order) = order {
+            device.order_next(order);
         }
         match device.begin(&dispatch) {
             Ok(flight) => {
@@ -209,7 +214,8 @@ impl Runtime {
                     ordinal,
                 );
                 (of.region, of.left_out) = (region.map(str::to_owned), left_out);
-                (of.started, of.workgroups) = (started, workgroups(shape.items, shape.workgroup));
+                (of.started, of.workgroups) = (begin.end_at(started), workgroups(shape.items, shape.workgroup));
+                self.began(&of);
                 if let Some(event) = launch.start_event {
                     self.streams.started(event, started);
                 }
@@ -227,13 +233,13 @@ impl Runtime {
             Err(fault) => {
                 self.abandon(kernel, region, ticket, &fault);
                 self.fault(&kernel.name, ordinal, &fault);
-                Ok(Launched::Ended(started))
+                Ok(Launched::Ended(begin.end_at(started)))
             }
         }
     }
 
-    /// Runs a share of a kernel in flight; gives its modelled end once it has ended. A fault ends it, too.
-    pub(crate) fn advance(&mut self, of: &mut InFlight, share: Share) -> Outcome<Option<Cycle>> {
+    /// Runs a share of a kernel in flight; gives its end once it has ended. A fault ends it, too.
+    pub(crate) fn advance(&mut self, of: &mut InFlight, share: Share) -> Outcome<Option<End>> {
         let (_, loaded) = self.load(of.kernel.image)?;
         let object = loaded.counters.as_ref().map(|counters| counters.object);
         let (device, session) = self.device_and_session()?;
@@ -259,7 +265,7 @@ impl Runtime {
             Err(fault) => {
                 self.abandon(&of.kernel, of.region.as_deref(), of.ticket.take(), &fault);
                 self.fault(&of.kernel.name, of.ordinal, &fault);
-                return Ok(Some(of.started));
+                return Ok(Some(of.started.clone()));
             }
         };
         if !of.left_out
@@ -272,7 +278,8 @@ impl Runtime {
             self.complete(snapshot, alone);
         }
         let cycles = stats.time.as_ref().map_or(0, |time| time.cycles);
-        Ok(Some(self.clocks.kernel(of.started, cycles, of.workgroups)))
+        let cycle = self.clocks.kernel(of.started.cycle, cycles, of.workgroups);
+        Ok(Some(End { cycle, ..of.started.clone().with(of.flight.number()) }))
     }
 
     /// Notes what a dispatch has gone on after: each place is told once, or is a record of what is checked.
@@ -285,7 +292,23 @@ impl Runtime {
         for mut found in found {
             let bytes = object(&found.fault);
             fault_places::in_original(bytes, &mut found.fault);
-            check.found(found.checked(ordinal + 1), |finding| fault_places::complete(finding, bytes, kernel));
+            let earlier = check.accesses.earlier(&mut found.fault);
+            let mut finding = found.checked(ordinal + 1);
+            let mut of_launch = None;
+            match (&earlier, &mut finding.other) {
+                (Some(Accessor::Call(call)), Some(other)) => other.call = Some(call.resolve()),
+                (Some(Accessor::Launch { kernel, .. }), _) => {
+                    of_launch = Some((loaded_bytes(&self.code.images, kernel), kernel.name.as_str()));
+                }
+                _ => {}
+            }
+            // What tells places apart.
+            let others = finding.other.as_mut().and_then(|other| other.at.as_mut());
+            if let Some(at) = others {
+                of_launch.map_or(kernel, |(_, name)| name).clone_into(&mut at.kernel);
+            }
+            finding.at.iter_mut().for_each(|at| kernel.clone_into(&mut at.kernel));
+            check.found(finding, |finding| fault_places::complete(finding, bytes, kernel, of_launch));
         }
     }
 
@@ -363,7 +386,7 @@ impl Runtime {
         if let Some(check) = &mut self.check {
             let (bytes, mut fault) = (bytes_of(&self.code.images, fault.object), fault.clone());
             fault_places::in_original(bytes, &mut fault);
-            check.found(fault.checked(ordinal + 1), |finding| fault_places::complete(finding, bytes, kernel));
+            check.found(fault.checked(ordinal + 1), |finding| fault_places::complete(finding, bytes, kernel, None));
         }
         let text = fault_places::text(bytes_of(&self.code.images, fault.object), fault);
         let status = match fault.kind {
@@ -444,7 +467,7 @@ impl Runtime {
         }
         let mut added = None;
         if let Some(timer) = &mut self.collection.timer {
-            let dispatch = Dispatched { ordinal, started: *started, mhz: self.clocks.mhz() };
+            let dispatch = Dispatched { ordinal, started: started.cycle, mhz: self.clocks.mhz() };
             added = timer.add((&kernel.name, region), loaded, target, &dispatch, stats)?;
         }
         if let (Some(added), Some(timer)) = (&added, &self.collection.timer) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wavetap::code_object::{CodeObject, demangle};
 use wavetap::emulator::{Fault, Overrun};
-use wavetap::profile::check::{Class, Finding, Severity, SourceFrame};
+use wavetap::profile::check::{Class, CodePlace, Finding, Severity, SourceFrame};
 use wavetap::profile::control::MAP_SECTION;
 use wavetap::profile::map::{ObjectMap, Source};
 
@@ -15,33 +15,46 @@ pub(crate) fn in_original(object: Option<&[u8]>, fault: &mut Fault) {
     fault.map_addresses(|address| original(map.as_ref(), address));
 }
 
-/// Adds the names of the kernel and its source lines, if this object of the original code is known.
-pub(crate) fn complete(finding: &mut Finding, object: Option<&[u8]>, kernel: &str) {
-    let lines = object.and_then(|bytes| CodeObject::parse(bytes).ok()?.line_table().ok().flatten());
+/// Adds source lines and variables, if this object of the original code is known. `earlier` is the object and the kernel
+/// of the earlier access of a race, if it is of another launch.
+pub(crate) fn complete(
+    finding: &mut Finding,
+    object: Option<&[u8]>,
+    kernel: &str,
+    earlier: Option<(Option<&[u8]>, &str)>,
+) {
     name_variable(finding, object);
-    let kernel = demangle(kernel);
-    let other = finding.other.as_mut().and_then(|other| other.at.as_mut());
-    for at in finding.at.as_mut().into_iter().chain(other) {
-        kernel.as_ref().clone_into(&mut at.kernel);
-        let frames = lines.as_ref().map(|lines| lines.frames(at.address)).unwrap_or_default();
-        let known = frames.iter().position(|frame| frame.location.as_ref().is_some_and(|at| !is_of_compiler(&at.file)));
-        let mut frames = frames.into_iter().skip(known.unwrap_or(0)).map(|frame| SourceFrame {
-            function: frame.function,
-            source: frame
-                .location
-                .filter(|location| location.line > 0)
-                .map(|location| Source { file: location.file, line: location.line }),
-        });
-        if let Some(SourceFrame { function, source }) = frames.next() {
-            (at.function, at.source) = (function, source);
-        }
-        at.inlined_at = frames.collect();
+    if let Some(at) = &mut finding.at {
+        complete_place(at, object, kernel);
+    }
+    if let Some(at) = finding.other.as_mut().and_then(|other| other.at.as_mut()) {
+        let (object, kernel) = earlier.unwrap_or((object, kernel));
+        complete_place(at, object, kernel);
     }
     // What compilers would never emit, people may write on purpose.
     let is_about_barriers = matches!(finding.class, Class::DivergentBarrier | Class::DifferentBarriers);
     if is_about_barriers && finding.at.as_ref().is_none_or(|at| at.source.is_none()) {
         finding.severity = Severity::Note;
     }
+}
+
+/// Adds the name of the kernel and the source lines of an instruction of this object.
+pub(crate) fn complete_place(at: &mut CodePlace, object: Option<&[u8]>, kernel: &str) {
+    demangle(kernel).as_ref().clone_into(&mut at.kernel);
+    let lines = object.and_then(|bytes| CodeObject::parse(bytes).ok()?.line_table().ok().flatten());
+    let frames = lines.as_ref().map(|lines| lines.frames(at.address)).unwrap_or_default();
+    let known = frames.iter().position(|frame| frame.location.as_ref().is_some_and(|at| !is_of_compiler(&at.file)));
+    let mut frames = frames.into_iter().skip(known.unwrap_or(0)).map(|frame| SourceFrame {
+        function: frame.function,
+        source: frame
+            .location
+            .filter(|location| location.line > 0)
+            .map(|location| Source { file: location.file, line: location.line }),
+    });
+    if let Some(SourceFrame { function, source }) = frames.next() {
+        (at.function, at.source) = (function, source);
+    }
+    at.inlined_at = frames.collect();
 }
 
 /// Of an access near a code object, or in it, says after which of its variables that is.

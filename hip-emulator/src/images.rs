@@ -93,6 +93,12 @@ pub(crate) fn bytes_of(images: &[Option<Image>], object: Option<ObjectId>) -> Op
     loaded.find(|loaded| Some(loaded.object.id) == object).map(|loaded| &loaded.bytes[..])
 }
 
+/// The code object of a kernel as it was loaded, if it still is.
+pub(crate) fn loaded_bytes<'i>(images: &'i [Option<Image>], kernel: &KernelRef) -> Option<&'i [u8]> {
+    let loaded = images.get(kernel.image)?.as_ref()?.loaded.as_ref()?;
+    Some(&loaded.bytes)
+}
+
 impl Image {
     /// The bundle that lies at an address of this program.
     pub(crate) fn registered(address: usize) -> Self {

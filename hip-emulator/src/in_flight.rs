@@ -9,7 +9,7 @@ use wavetap::collect::session::Ticket;
 use wavetap::emulator::Flight;
 use wavetap::isa::Target;
 
-use crate::begin::Cycle;
+use crate::begin::End;
 use crate::images::KernelRef;
 use crate::kernarg::Shape;
 
@@ -49,8 +49,8 @@ pub(crate) struct InFlight {
     pub(crate) region: Option<String>,
     /// Whether nothing is to be collected of it.
     pub(crate) left_out: bool,
-    /// When it began, on the modelled clock, and its workgroups.
-    pub(crate) started: Cycle,
+    /// When it began and after what, and its workgroups.
+    pub(crate) started: End,
     pub(crate) workgroups: u64,
     /// Its memory before, if it is captured; and whether nothing else can have changed memory since.
     pub(crate) snapshot: Option<(Snapshot, bool)>,
@@ -84,7 +84,7 @@ impl InFlight {
             ordinal,
             region: None,
             left_out: false,
-            started: 0,
+            started: End::default(),
             workgroups: 0,
             snapshot: None,
             began: now,

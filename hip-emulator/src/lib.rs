@@ -127,6 +127,7 @@ mod modules;
 mod node_types;
 mod objects;
 mod operations;
+mod ordered;
 mod origins;
 mod per_thread;
 mod pools;

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use wavetap::profile::host::HostOperation;
 
-use crate::begin::{Begin, Cycle};
+use crate::begin::{Begin, End};
 use crate::copies::{BoxCopy, BoxFill};
 use crate::extents::Extent;
 use crate::raw;
@@ -16,47 +16,53 @@ use crate::stream_op::{Comparison, StreamOp, ValueWait};
 const CHUNK: usize = 4 << 20;
 
 impl Runtime {
-    /// Does what takes no time, or no more than a copy; gives the modelled time at which it ends.
-    pub(crate) fn run(&mut self, operation: &StreamOp, begin: Begin) -> Outcome<Cycle> {
-        let now = begin.time();
+    /// Does what takes no time, or no more than a copy; gives when it ends.
+    pub(crate) fn run(&mut self, operation: &StreamOp, begin: &Begin) -> Outcome<End> {
         match operation {
-            StreamOp::Empty | StreamOp::Wait(_) => Ok(now),
+            StreamOp::Empty | StreamOp::Wait(_) => Ok(begin.end()),
             // When the value was written is not known: not later than all that has been done.
-            StreamOp::WaitValue(_) => Ok(now.max(self.clocks.latest())),
-            StreamOp::Free(address) if self.graph_memory.is_owned(*address) => Ok(now),
+            StreamOp::WaitValue(_) => Ok(begin.end().and(&self.clocks.latest())),
+            StreamOp::Free(address) if self.graph_memory.is_owned(*address) => Ok(begin.end()),
             StreamOp::Free(address) => {
+                let end = self.note_free(*address, begin);
                 // Its graph has ended; what the program has freed itself is not freed again.
                 let _ = self.free(*address);
-                Ok(now)
+                Ok(end)
             }
             StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } => {
                 self.copy(copy)?;
-                Ok(self.copied(copy, begin))
+                let end = self.copied(copy, begin);
+                Ok(self.note_accesses(&copy.accesses(), begin, end))
             }
             StreamOp::Staged { copy, bytes } => {
                 self.copy(&copy.with_source(bytes))?;
-                Ok(self.copied(copy, begin))
+                let end = self.copied(copy, begin);
+                Ok(self.note_accesses(&copy.accesses(), begin, end))
             }
             StreamOp::Fill(fill) => {
                 self.fill(fill)?;
                 let bytes = fill.extent.elements().saturating_mul(fill.element.len() as u64);
                 self.collection.host(&self.settings, HostOperation::Fill, bytes);
                 let on_device = self.is_device_memory(fill.to.start);
-                Ok(self.clocks.moved(begin, HostOperation::Fill, bytes, on_device))
+                let end = begin.end_at(self.clocks.moved(begin, HostOperation::Fill, bytes, on_device));
+                Ok(self.note_accesses(&fill.accesses(), begin, end))
             }
-            StreamOp::Record(event) => self.streams.record(*event as *mut c_void, now).map(|()| now),
-            StreamOp::Allocate { address, size } => self.make_fresh(*address, *size).map(|()| now),
-            StreamOp::Release(address) => self.free(*address).map(|()| now),
+            StreamOp::Record(event) => self.streams.record(*event as *mut c_void, begin.end()).map(|()| begin.end()),
+            StreamOp::Allocate { address, size } => self.make_fresh(*address, *size).map(|()| begin.end()),
+            StreamOp::Release(address) => {
+                let end = self.note_free(*address, begin);
+                self.free(*address).map(|()| end)
+            }
             StreamOp::Kernel(_) | StreamOp::Host { .. } | StreamOp::Steps(_) | StreamOp::Child(_) => Err(INVALID_VALUE),
         }
     }
 
-    /// Records a copy that was made; gives its modelled end.
-    fn copied(&mut self, copy: &BoxCopy, begin: Begin) -> Cycle {
+    /// Records a copy that was made; gives when it ends.
+    fn copied(&mut self, copy: &BoxCopy, begin: &Begin) -> End {
         let operation =
             HostOperation::copy(self.is_device_memory(copy.to.start), self.is_device_memory(copy.from.start));
         self.collection.host(&self.settings, operation, copy.extent.elements());
-        self.clocks.moved(begin, operation, copy.extent.elements(), true)
+        begin.end_at(self.clocks.moved(begin, operation, copy.extent.elements(), true))
     }
 
     /// Where a copy ends that the program's own memory is the target of, which may be gone once the call returns.

@@ -166,7 +166,7 @@ impl Replay<'_> {
         runtime.check_launch(&kernel, &shape).map_err(|status| refused("it cannot be launched", status))?;
         let launch = Launch::new(kernel, shape, arguments);
         let flight =
-            runtime.launch(&launch, Begin::default()).map_err(|status| refused("it cannot be launched", status))?;
+            runtime.launch(&launch, &Begin::default()).map_err(|status| refused("it cannot be launched", status))?;
         if let Launched::InFlight(mut flight) = flight {
             let go_on = |status| refused("it cannot go on", status);
             while runtime.advance(&mut flight, Share::all()).map_err(go_on)?.is_none() {}

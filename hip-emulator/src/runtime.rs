@@ -186,6 +186,9 @@ impl Runtime {
             if options.timing.is_some() {
                 self.clocks.start(target, self.settings.board, options.clock_mhz);
             }
+            if self.check.as_ref().is_some_and(|check| check.wants(Tool::Races)) {
+                self.clocks.keep_order();
+            }
             self.device = Some((Device::new(target, options), id));
         }
         let (device, id) = self.device.as_mut().ok_or(NO_DEVICE)?;

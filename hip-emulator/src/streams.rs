@@ -73,7 +73,7 @@ fn idle(stream: *mut c_void) -> Outcome {
 impl Runtime {
     /// The program has seen that an event has happened.
     fn seen_event(&mut self, event: *mut c_void) -> Outcome {
-        self.seen(self.streams.cycle(event as usize));
+        self.seen(&self.streams.end(event as usize));
         Ok(())
     }
 
@@ -382,9 +382,9 @@ entry_points! {
             return Err(INVALID_HANDLE);
         }
         let (start, stop) = (start.recorded.ok_or(INVALID_HANDLE)?, stop.recorded.ok_or(INVALID_HANDLE)?);
-        runtime.seen(start.cycle.max(stop.cycle));
+        runtime.seen(&start.end.clone().and(&stop.end));
         let milliseconds = match runtime.modelled_mhz()? {
-            Some(mhz) => (stop.cycle as f64 - start.cycle as f64) / (f64::from(mhz) * 1e3),
+            Some(mhz) => (stop.end.cycle as f64 - start.end.cycle as f64) / (f64::from(mhz) * 1e3),
             None if stop.at >= start.at => stop.at.duration_since(start.at).as_secs_f64() * 1e3,
             None => -start.at.duration_since(stop.at).as_secs_f64() * 1e3,
         };

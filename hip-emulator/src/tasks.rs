@@ -9,6 +9,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,8 +17,9 @@ use std::time::{Duration, Instant};
 use wavetap::emulator::Share;
 use wavetap::stderr_line;
 
-use crate::begin::{Begin, Cycle};
+use crate::begin::{Begin, End};
 use crate::called::called_now;
+use crate::check::RawCall;
 use crate::dispatch::Launched;
 use crate::in_flight::{InFlight, STUCK, STUCK_ALONE};
 use crate::lock::{WAITING, runtime};
@@ -50,18 +52,18 @@ const POLL: Duration = Duration::from_micros(100);
 const CALL: Duration = Duration::from_millis(20);
 
 /// An operation that was given to a stream.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Given {
     /// The task that it became, unless it has been done.
     pub(crate) task: Option<u64>,
-    /// The modelled time at which it ended, if it has been done.
-    pub(crate) end: Cycle,
+    /// When it ended, if it has been done.
+    pub(crate) end: End,
 }
 
 /// What became of an operation that was started.
 enum Started {
-    /// It has been done, and ended at this modelled time.
-    Ended(Cycle),
+    /// It has been done, and ended then.
+    Ended(End),
     /// The rest of its work.
     Left(Work),
 }
@@ -83,7 +85,7 @@ impl Runtime {
         if let StreamOp::Wait(event) = operation {
             match self.streams.pending(event) {
                 Some(task) => before.push(task),
-                None => begin = begin.and_after(self.streams.cycle(event)),
+                None => begin = begin.and_after(&self.streams.end(event)),
             }
         }
         before.retain(|task| self.tasks.has(*task));
@@ -91,49 +93,51 @@ impl Runtime {
         before.dedup();
         let event = if let StreamOp::Record(event) = operation { Some(event) } else { None };
         let work = if before.is_empty() {
-            match self.start(operation, begin)? {
+            match self.start(operation, &begin)? {
                 Started::Left(work) => work,
                 Started::Ended(end) => {
-                    self.clocks.ended(place, end);
+                    self.clocks.ended(place, &end);
                     return Ok(Given { task: None, end });
                 }
             }
         } else {
             Work::Waiting(self.kept(operation)?)
         };
+        let end = begin.end();
         let task = self.tasks.add(place, &before, begin, work);
         if let Some(event) = event {
             self.streams.will_record(event, task)?;
         }
         self.start_threads();
         wake();
-        Ok(Given { task: Some(task), end: begin.time() })
+        Ok(Given { task: Some(task), end })
     }
 
     /// A graph: each step after those that it depends on, and what comes next after all.
     fn give_steps(&mut self, place: Place, steps: Vec<Step>, before: &[u64], begin: Begin) -> Outcome<Given> {
-        let mut tasks: HashMap<usize, (Vec<u64>, Cycle)> = HashMap::new();
-        let (mut all, mut latest) = (before.to_vec(), begin.after);
+        self.clocks.branch();
+        let mut tasks: HashMap<usize, (Vec<u64>, End)> = HashMap::new();
+        let (mut all, mut latest) = (before.to_vec(), begin.after.clone());
         for step in steps {
             let given = || step.after.iter().filter_map(|node| tasks.get(node));
             let mut after: Vec<u64> = given().flat_map(|(tasks, _)| tasks).copied().collect();
-            let mut end = given().map(|(_, end)| *end).fold(begin.after, Cycle::max);
+            let mut end = given().fold(begin.after.clone(), |all, (_, end)| all.and(end));
             if step.after.is_empty() {
                 after = before.to_vec();
             }
             if step.enabled {
-                let given = self.give(place, step.operation, after, begin.and_after(end))?;
+                let given = self.give(place, step.operation, after, begin.clone().and_after(&end))?;
                 (after, end) = (given.task.into_iter().collect(), given.end);
             }
             all.extend(&after);
-            latest = latest.max(end);
+            latest = latest.and(&end);
             tasks.insert(step.node, (after, end));
         }
-        self.give(place, StreamOp::Empty, all, begin.and_after(latest))
+        self.give(place, StreamOp::Empty, all, begin.and_after(&latest))
     }
 
     /// Starts an operation that has nothing before it.
-    fn start(&mut self, operation: StreamOp, begin: Begin) -> Outcome<Started> {
+    fn start(&mut self, operation: StreamOp, begin: &Begin) -> Outcome<Started> {
         match operation {
             StreamOp::Kernel(launch) => Ok(match self.launch(&launch, begin)? {
                 Launched::Ended(end) => Started::Ended(end),
@@ -181,7 +185,7 @@ impl Runtime {
         self.tasks.turn = number;
         let alone = self.tasks.ready.len() == 1;
         let Some(task) = self.tasks.tasks.get_mut(&number) else { return Turn::Done };
-        let (place, begin) = (task.place, task.begin);
+        let (place, begin) = (task.place, task.begin.clone());
         let outcome = match std::mem::replace(&mut task.work, Work::Called) {
             Work::Running(mut of) => {
                 let instructions = match of.flight.threads() {
@@ -199,20 +203,20 @@ impl Runtime {
                 ended.map(|end| end.map_or_else(|| Started::Left(Work::Running(of)), Started::Ended))
             }
             Work::Waiting(StreamOp::Record(event)) => {
-                self.streams.recorded(event, number, begin.time());
-                Ok(Started::Ended(begin.time()))
+                self.streams.recorded(event, number, begin.end());
+                Ok(Started::Ended(begin.end()))
             }
-            Work::Waiting(operation) => self.start(operation, begin),
-            Work::Called => Ok(Started::Ended(begin.time())),
+            Work::Waiting(operation) => self.start(operation, &begin),
+            Work::Called => Ok(Started::Ended(begin.end())),
         };
         let outcome = match (outcome, self.tasks.tasks.get_mut(&number)) {
             (Ok(Started::Left(work)), Some(task)) => {
                 task.work = work;
                 return Turn::Done;
             }
-            (Ok(Started::Left(_)), None) => Ok(begin.time()),
+            (Ok(Started::Left(_)), None) => Ok(begin.end()),
             (Ok(Started::Ended(end)), _) => {
-                self.clocks.ended(place, end);
+                self.clocks.ended(place, &end);
                 Ok(end)
             }
             (Err(status), _) => Err(status),
@@ -278,11 +282,13 @@ impl Runtime {
         }
     }
 
-    /// A function of the program that was called has returned; it takes no modelled time.
+    /// A function of the program that was called has returned; it takes no modelled time. It may have told the program
+    /// what has been done.
     fn returned(&mut self, number: u64) {
         let Some(task) = self.tasks.tasks.get(&number) else { return };
-        let (place, end) = (task.place, task.begin.time());
-        self.clocks.ended(place, end);
+        let (place, end) = (task.place, task.begin.end());
+        self.clocks.ended(place, &end);
+        self.clocks.seen(&End { cycle: 0, ..end.clone() });
         self.tasks.finish(number, Ok(end));
     }
 
@@ -290,15 +296,15 @@ impl Runtime {
     pub(crate) fn seen_stream(&mut self, stream: *mut c_void) -> Outcome {
         let place = self.streams.place(stream)?;
         let end = if place.0 == LEGACY { self.clocks.end_before(place) } else { self.clocks.end_of(place) };
-        self.seen(end);
+        self.seen(&end);
         Ok(())
     }
 
     /// The program has seen that something has ended.
-    pub(crate) fn seen(&mut self, end: Cycle) {
+    pub(crate) fn seen(&mut self, end: &End) {
         self.clocks.seen(end);
-        if self.tasks.tasks.is_empty() {
-            self.clocks.forget();
+        if self.tasks.tasks.is_empty() && self.clocks.forget() {
+            self.check.iter_mut().for_each(|check| check.accesses.clear());
         }
     }
 
@@ -410,14 +416,14 @@ pub(crate) fn wait_for(task: u64) -> Outcome {
 /// Waits until an operation has been done that a stream was given.
 pub(crate) fn wait_for_given(stream: *mut c_void, given: Given) -> Outcome {
     let Some(task) = given.task else {
-        runtime().seen(given.end);
+        runtime().seen(&given.end);
         return Ok(());
     };
     wait_for(task)?;
     let mut runtime = runtime();
     let place = runtime.streams.place(stream)?;
     let end = runtime.clocks.end_of(place);
-    runtime.seen(end);
+    runtime.seen(&end);
     Ok(())
 }
 
@@ -428,7 +434,7 @@ pub(crate) fn wait_for_all() -> Outcome {
     wait_while(|tasks| tasks.tasks.keys().find(|task| Some(**task) != own).is_some_and(|first| *first <= numbers))?;
     let mut runtime = runtime();
     let latest = runtime.clocks.latest();
-    runtime.seen(latest);
+    runtime.seen(&latest);
     Ok(())
 }
 
@@ -452,7 +458,10 @@ pub(crate) fn give(stream: *mut c_void, operation: StreamOp) -> Outcome<Given> {
     let mut runtime = runtime();
     let place = runtime.streams.place(stream)?;
     let before = runtime.tasks.before(place);
-    let begin = runtime.clocks.begin(place);
+    let mut begin = runtime.clocks.begin(place);
+    if runtime.clocks.keeps_order() && !matches!(operation, StreamOp::Kernel(_)) {
+        begin.call = Some(Arc::new(RawCall::here()));
+    }
     let given = runtime.give(place, operation, before, begin)?;
     let Some(number) = given.task.filter(|_| calls) else { return Ok(given) };
     let until = Instant::now() + CALL;

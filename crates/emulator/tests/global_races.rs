@@ -6,7 +6,8 @@ use std::process::Command;
 
 use wavetap_amdgpu::Target;
 use wavetap_emulator::{
-    Device, Dispatch, DispatchOrder, FaultKind, Finding, FindingKind, MissingSynchronisation, Options, Passes, Share,
+    Device, Dispatch, DispatchOrder, FaultKind, Finding, FindingKind, HostAccess, MissingSynchronisation, Options,
+    Passes, Share,
 };
 
 const TARGETS: [(&str, &[&str]); 7] = [
@@ -222,7 +223,7 @@ fn dispatches_race_unless_they_are_ordered() {
         let (first, second) = (bench.dispatch("writes"), bench.dispatch("reads"));
         let mut first = bench.device.begin(&first).expect("it begins");
         if !ordered {
-            bench.device.order_next(DispatchOrder { all_before: first.number(), also: Default::default() });
+            bench.device.order_next(DispatchOrder::default());
         }
         let mut second = bench.device.begin(&second).expect("it begins");
         while bench.device.advance(&mut first, Share::all()).expect("it runs").is_none() {}
@@ -231,7 +232,7 @@ fn dispatches_race_unless_they_are_ordered() {
         assert_eq!(found.is_empty(), ordered, "{found:?}");
         for finding in &found {
             let FaultKind::GlobalRace { other, .. } = &finding.fault.kind else { panic!("{finding:?}") };
-            assert_eq!((other.missing, other.dispatch), (MissingSynchronisation::Dispatch, first.number()));
+            assert_eq!((other.missing, other.dispatch), (MissingSynchronisation::Dispatch, first.number().number));
         }
     }
 }
@@ -249,10 +250,9 @@ fn the_host_races_with_dispatches() {
         let dispatch = bench.dispatch("reads");
         let mut flight = bench.device.begin(&dispatch).expect("it begins");
         while bench.device.advance(&mut flight, Share::all()).expect("it runs").is_none() {}
-        let all_before = if ordered { u64::MAX } else { flight.number() };
-        let order = DispatchOrder { all_before, also: Default::default() };
-        bench.device.host_access(range.clone(), write, order, "hipMemcpyAsync");
-        let found = bench.device.take_findings();
+        let order = if ordered { DispatchOrder::everything() } else { DispatchOrder::default() };
+        let accesses = [HostAccess { range: range.clone(), write }];
+        let (_, found) = bench.device.host_accesses(&accesses, order, "hipMemcpyAsync");
         assert_eq!(!found.is_empty(), write && !ordered, "{found:?}");
     }
 }

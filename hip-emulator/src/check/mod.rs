@@ -3,6 +3,7 @@
 //! Kernels: the emulator's strict mode finds it and goes on ([`Check::found`]). Calls: an entry point that fails
 //! ([`Check::call_failed`]), memory that is freed twice, or never.
 
+mod accesses;
 mod allocations;
 mod copies;
 mod handles;
@@ -14,6 +15,8 @@ use wavetap::profile::check::{AccessKind, Class, Finding, Tool};
 use crate::handles::last_missing;
 use crate::raw;
 use crate::status::*;
+use accesses::Accesses;
+pub(crate) use accesses::Accessor;
 use allocations::Allocations;
 pub(crate) use copies::{CopySide, Place};
 use handles::Handles;
@@ -50,6 +53,7 @@ pub(crate) struct Check {
     recorder: Recorder,
     pub(crate) allocations: Allocations,
     pub(crate) handles: Handles,
+    pub(crate) accesses: Accesses,
     /// Whether the call that fails next has a finding already.
     explained: bool,
 }
@@ -63,6 +67,7 @@ impl Check {
             recorder,
             allocations: Allocations::default(),
             handles: Handles::default(),
+            accesses: Accesses::default(),
             explained: false,
         }
     }
@@ -125,10 +130,18 @@ impl Check {
         self.add_call(Finding::new(class, message), &RawCall::here());
     }
 
-    fn add_call(&mut self, mut finding: Finding, call: &RawCall) {
+    fn add_call(&mut self, finding: Finding, call: &RawCall) {
+        self.called(finding, call, |_| ());
+    }
+
+    /// Notes what a call does; `complete` adds what takes long to find out.
+    pub(crate) fn called(&mut self, mut finding: Finding, call: &RawCall, complete: impl FnOnce(&mut Finding)) {
         finding.call = Some(call.resolve());
         let allocations = &self.allocations;
-        self.recorder.add(finding, |finding| allocations.add_calls(finding));
+        self.recorder.add(finding, |finding| {
+            complete(finding);
+            allocations.add_calls(finding);
+        });
     }
 
     /// The program has ended.

@@ -18,6 +18,11 @@ impl RawCall {
         RawCall { function: called_now(), addresses: raw::return_addresses() }
     }
 
+    /// The function of HIP.
+    pub(crate) fn function(&self) -> &'static str {
+        self.function.strip_suffix("_spt").unwrap_or(self.function)
+    }
+
     /// The same with modules and addresses in them. Functions and lines are found later, by who reads it.
     pub(crate) fn resolve(&self) -> HostCall {
         let own = raw::own_file_name();
@@ -27,6 +32,6 @@ impl RawCall {
             Some(HostFrame { module, address: (address - base) as u64 - 1, function: None, source: None })
         });
         let stack = frames.filter(|frame| own.as_ref() != Some(&frame.module)).collect();
-        HostCall { function: self.function.strip_suffix("_spt").unwrap_or(self.function).to_owned(), stack }
+        HostCall { function: self.function().to_owned(), stack }
     }
 }

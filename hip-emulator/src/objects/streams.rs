@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
 use super::captures::{Captured, Captures};
-use crate::begin::Cycle;
+use crate::begin::{Cycle, End};
 use crate::handles::{handle, missing};
 use crate::status::*;
 
@@ -59,17 +59,17 @@ pub(crate) struct Stream {
 }
 
 /// When an event was recorded.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Recorded {
     /// On the clock of this machine.
     pub(crate) at: Instant,
-    /// On the modelled clock, if time is modelled.
-    pub(crate) cycle: Cycle,
+    /// On the modelled clock, if time is modelled, and what had ended.
+    pub(crate) end: End,
 }
 
 impl Recorded {
-    fn now(cycle: Cycle) -> Option<Recorded> {
-        Some(Recorded { at: Instant::now(), cycle })
+    fn now(end: End) -> Option<Recorded> {
+        Some(Recorded { at: Instant::now(), end })
     }
 }
 
@@ -126,9 +126,9 @@ impl Streams {
         self.events.get_mut(&(handle as usize)).ok_or_else(|| missing(handle as usize, INVALID_HANDLE))
     }
 
-    pub(crate) fn record(&mut self, handle: *mut c_void, cycle: Cycle) -> Outcome {
+    pub(crate) fn record(&mut self, handle: *mut c_void, end: End) -> Outcome {
         let event = self.event(handle)?;
-        (event.recorded, event.pending) = (Recorded::now(cycle), None);
+        (event.recorded, event.pending) = (Recorded::now(end), None);
         event.captured = None;
         Ok(())
     }
@@ -156,9 +156,9 @@ impl Streams {
     }
 
     /// A task records an event, unless it was ended or another one will record it.
-    pub(crate) fn recorded(&mut self, event: usize, task: u64, cycle: Cycle) {
+    pub(crate) fn recorded(&mut self, event: usize, task: u64, end: End) {
         if let Some(event) = self.events.get_mut(&event).filter(|event| event.pending == Some(task)) {
-            (event.recorded, event.pending) = (Recorded::now(cycle), None);
+            (event.recorded, event.pending) = (Recorded::now(end), None);
         }
     }
 
@@ -166,13 +166,14 @@ impl Streams {
     pub(crate) fn started(&mut self, event: usize, cycle: Cycle) {
         let event = self.events.get_mut(&event).filter(|event| event.pending.is_none());
         if let Some(recorded) = event.and_then(|event| event.recorded.as_mut()) {
-            recorded.cycle = recorded.cycle.max(cycle);
+            recorded.end.cycle = recorded.end.cycle.max(cycle);
         }
     }
 
-    /// The modelled time of an event that has been recorded, or will be by a task that has not been done.
-    pub(crate) fn cycle(&self, event: usize) -> Cycle {
-        self.events.get(&event).and_then(|event| event.recorded).map_or(0, |recorded| recorded.cycle)
+    /// When an event has happened that has been recorded, or will be by a task that has not been done.
+    pub(crate) fn end(&self, event: usize) -> End {
+        let recorded = self.events.get(&event).and_then(|event| event.recorded.as_ref());
+        recorded.map_or_else(End::default, |recorded| recorded.end.clone())
     }
 
     /// An event that may be asked or waited for by the program; the task that will record it.

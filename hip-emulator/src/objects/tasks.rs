@@ -8,7 +8,7 @@ use std::sync::Condvar;
 use std::time::Instant;
 
 use super::streams::{Place, comes_after};
-use crate::begin::{Begin, Cycle};
+use crate::begin::{Begin, End};
 use crate::in_flight::InFlight;
 use crate::status::*;
 use crate::stream_op::StreamOp;
@@ -100,17 +100,17 @@ impl Tasks {
         number
     }
 
-    /// A task has been done, and ended at a modelled time unless it failed.
-    pub(crate) fn finish(&mut self, number: u64, outcome: Outcome<Cycle>) {
-        if let Err(status) = outcome {
+    /// A task has been done, and has ended then unless it failed.
+    pub(crate) fn finish(&mut self, number: u64, outcome: Outcome<End>) {
+        let end = outcome.unwrap_or_else(|status| {
             self.failure.get_or_insert(status);
-        }
-        let end = outcome.unwrap_or(0);
+            End::default()
+        });
         self.ready.remove(&number);
         for after in self.tasks.remove(&number).map(|task| task.after).unwrap_or_default() {
             if let Some(task) = self.tasks.get_mut(&after) {
                 task.before -= 1;
-                task.begin = task.begin.and_after(end);
+                task.begin = std::mem::take(&mut task.begin).and_after(&end);
                 if task.before == 0 {
                     self.ready.insert(after);
                 }

@@ -13,6 +13,7 @@ use crate::run::code::Code;
 use crate::run::plan::Plan;
 use crate::run::shared::DispatchProgress;
 use crate::run::worker::{PausedWorker, Workgroup};
+use crate::shadow::global::dispatches::DispatchNumber;
 use crate::state::wave::Status;
 use crate::timing;
 
@@ -89,9 +90,9 @@ impl Flight {
     }
 
     /// Its number among the dispatches and accesses of the host of its device, by which
-    /// [`DispatchOrder`](crate::DispatchOrder) names it. 0 where races in memory are not checked.
+    /// [`DispatchOrder`](crate::DispatchOrder) names it.
     #[must_use]
-    pub fn number(&self) -> u64 {
+    pub fn number(&self) -> DispatchNumber {
         self.plan.number
     }
 

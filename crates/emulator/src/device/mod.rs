@@ -21,7 +21,8 @@ use crate::run::code::Code;
 use crate::run::plan::Descriptor;
 use crate::run::worker::Worker;
 use crate::shadow::global::GlobalRaces;
-use crate::shadow::global::order::DispatchOrder;
+use crate::shadow::global::HostAccess;
+use crate::shadow::global::dispatches::{DispatchNumber, DispatchOrder};
 use crate::timing::KeptMemory;
 use crate::trace::DispatchStats;
 
@@ -290,23 +291,19 @@ impl Device {
         self.next_order = Some(order);
     }
 
-    /// The host reads or writes a range of memory, after the dispatches and accesses that `order` names; the number of
-    /// this access. Nothing is done unless races in memory are checked ([`Options::races`]). `name` is what reports
-    /// call the access.
-    pub fn host_access(
+    /// The host, or a copy, reads or writes ranges of memory at once, after the dispatches and accesses that `order`
+    /// names: their number, and what each races with, in the order of `accesses`. Nothing is done, and nothing found,
+    /// unless races in memory are checked ([`Options::races`]). `name` is what a later race with one calls it.
+    pub fn host_accesses(
         &mut self,
-        range: std::ops::Range<u64>,
-        write: bool,
+        accesses: &[HostAccess],
         order: DispatchOrder,
         name: &'static str,
-    ) -> u64 {
-        let Some(races) = &mut self.races else { return 0 };
+    ) -> (DispatchNumber, Vec<Fault>) {
+        let Some(races) = &mut self.races else { return Default::default() };
         let view = self.memory.view();
-        let (number, found) = races.host_access(range, write, order, name, &|address| view.is_runtime(address));
-        if let Some(kind) = found {
-            self.findings.add_all(vec![Worker::outside(kind, [0; 3], 0)], &self.options.passes);
-        }
-        number
+        let (number, found) = races.host_accesses(accesses, order, name, &|address| view.is_runtime(address));
+        (number, found.into_iter().map(|kind| Worker::outside(kind, [0; 3], 0)).collect())
     }
 
     /// A dispatch that has just begun. In modelled time it takes the caches as the last dispatch to end has left them,

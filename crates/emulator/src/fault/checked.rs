@@ -97,6 +97,7 @@ impl Fault {
                         inlined_at: Vec::new(),
                     }),
                     by: Some(by(*wave)),
+                    call: None,
                     missing: match missing {
                         MissingOrder::OwnWait => "a wait for the earlier one, which may still be in flight",
                         MissingOrder::Wait => "a wait for the earlier one before the barrier between the two",
@@ -146,6 +147,7 @@ impl Fault {
                     kind: (*before).into(),
                     by: at.is_some().then_some(by),
                     at,
+                    call: None,
                     missing: missing.to_owned(),
                 });
             }
@@ -172,6 +174,7 @@ impl Fault {
                             inlined_at: Vec::new(),
                         }),
                         by: Some(by(*wave)),
+                        call: None,
                         missing: "one barrier to which all waves of the workgroup come".to_owned(),
                     });
                 }
@@ -207,11 +210,10 @@ impl Fault {
             FaultKind::MissingWait { .. } => Class::MissingWait,
             FaultKind::Hazard { .. } => Class::Hazard,
             FaultKind::GlobalRace { same_value: true, .. } => Class::SameValue,
-            FaultKind::GlobalRace { other, .. } => match (other.missing, other.object) {
-                (MissingSynchronisation::Dispatch, None) => Class::HostRace,
-                (MissingSynchronisation::Dispatch, Some(_)) => Class::StreamRace,
-                _ => Class::GlobalRace,
-            },
+            FaultKind::GlobalRace { other, .. } if other.missing == MissingSynchronisation::Dispatch => {
+                Class::StreamRace
+            }
+            FaultKind::GlobalRace { .. } => Class::GlobalRace,
             FaultKind::LaneConflict { .. } => Class::LaneConflict,
             FaultKind::Barrier { problem: BarrierProblem::Different { .. } } => Class::DifferentBarriers,
             FaultKind::Barrier { .. } => Class::DivergentBarrier,

@@ -21,6 +21,7 @@ use crate::launch::options::Options;
 use crate::launch::packet::{Dispatch, Origin, QueuedPacket};
 use crate::launch::registers::RegisterDispatch;
 use crate::memory::{Memory, View};
+use crate::shadow::global::dispatches::DispatchNumber;
 use crate::shadow::hazard::Hazards;
 use crate::shadow::in_flight::InFlight;
 use crate::shadow::init_shadow::InitShadow;
@@ -82,8 +83,8 @@ pub(crate) struct Plan {
     user_data: Option<Vec<u32>>,
     /// Waves that may be resident at once, limited by scratch.
     pub slots: usize,
-    /// Its number among dispatches and accesses of the host, where races in memory are checked; otherwise 0.
-    pub number: u64,
+    /// Its number among dispatches and accesses of the host, where races in memory are checked.
+    pub number: DispatchNumber,
 }
 
 fn setup<T>(reason: impl Into<Box<str>>) -> Result<T, FaultKind> {
@@ -295,7 +296,7 @@ impl Plan {
             queued: !matches!(origin, Origin::Caller),
             user_data: registers.map(|registers| registers.user_data.clone()),
             slots: (slots as u64).min(most) as usize,
-            number: 0,
+            number: DispatchNumber::default(),
         };
         if !plan.queued {
             plan.write_packet(&memory.view())?;

@@ -242,6 +242,9 @@ pub struct OtherAccess {
     /// Who did it, as far as that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Executor>,
+    /// The call of the application that it was, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<HostCall>,
     /// What would order the two.
     pub missing: String,
 }
@@ -301,7 +304,8 @@ impl Finding {
         if code[1].is_some() {
             code.sort();
         }
-        Place { class: self.class, code, call: self.call.as_ref() }
+        let earlier = self.other.as_ref().and_then(|other| other.call.as_ref());
+        Place { class: self.class, code, calls: [self.call.as_ref(), earlier] }
     }
 }
 
@@ -310,5 +314,5 @@ impl Finding {
 pub struct Place<'f> {
     class: Class,
     code: [Option<(String, String, u64)>; 2],
-    call: Option<&'f HostCall>,
+    calls: [Option<&'f HostCall>; 2],
 }

@@ -89,6 +89,10 @@ fn finding_lines(finding: &Finding, style: Style, lines: &mut Vec<String>) {
         if let Some(at) = &other.at {
             code_lines("the earlier one at", at, style, lines);
         }
+        if let Some(call) = &other.call {
+            lines.push(format!("  the earlier one in {}", call_text(call, style)));
+            caller_lines(call, style, lines);
+        }
     }
     if let Some(allocation) = &finding.allocation {
         allocation_lines(allocation, style, lines);

@@ -8,6 +8,7 @@
 
 pub(crate) mod cells;
 pub(crate) mod clock;
+pub(crate) mod dispatches;
 pub(crate) mod note;
 pub(crate) mod order;
 #[cfg(test)]
@@ -18,7 +19,8 @@ use std::sync::Arc;
 
 use self::cells::{Access, CHUNK, Cell, PAGE, Shadow};
 use self::clock::{Clock, Row};
-use self::order::{DispatchOrder, Order, Released, Site, dwords};
+use self::dispatches::{Chains, DispatchNumber, DispatchOrder};
+use self::order::{Order, Released, Site, dwords};
 use crate::fault::{FaultKind, GlobalAccess, MemoryAccess, MissingSynchronisation};
 
 /// What a wave hands over.
@@ -29,11 +31,19 @@ pub(crate) type Handed = (Arc<Row>, Arc<Clock>);
 pub(crate) struct GlobalRaces {
     shadow: Shadow,
     pub order: Order,
-    /// Numbers of dispatches and accesses of the host.
-    next: u64,
-    running: BTreeSet<u64>,
+    chains: Chains,
+    running: BTreeSet<DispatchNumber>,
     /// The bytes that an instruction stores.
     pub bytes: Vec<u8>,
+}
+
+/// An access of the host: of all bytes of a range, which it reads or writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostAccess {
+    /// Addresses as the device has them.
+    pub range: std::ops::Range<u64>,
+    /// Whether it writes them.
+    pub write: bool,
 }
 
 /// An instruction that accesses memory now.
@@ -77,56 +87,58 @@ struct Pair {
 
 impl GlobalRaces {
     /// A dispatch begins, or the host accesses memory; its number.
-    pub(crate) fn begin(&mut self, order: DispatchOrder) -> u64 {
+    pub(crate) fn begin(&mut self, order: DispatchOrder) -> DispatchNumber {
         if self.running.is_empty() && order == DispatchOrder::everything() {
             // Nothing before it can race with what comes.
             self.shadow.clear();
             self.order = Order::default();
         }
-        self.next += 1;
-        self.order.begin(self.next, order);
-        self.running.insert(self.next);
-        self.next
+        let number = self.chains.begin(&order);
+        self.order.begin(number, order);
+        self.running.insert(number);
+        number
     }
 
-    /// The host reads or writes memory; the number of the access, and what it races with.
-    pub(crate) fn host_access(
+    /// The host reads or writes ranges of memory, all at the same time; the number of these accesses, and the first
+    /// race of each.
+    pub(crate) fn host_accesses(
         &mut self,
-        range: std::ops::Range<u64>,
-        write: bool,
+        accesses: &[HostAccess],
         order: DispatchOrder,
         name: &'static str,
         is_ignored: &dyn Fn(u64) -> bool,
-    ) -> (u64, Option<FaultKind>) {
-        // It takes no longer than this.
+    ) -> (DispatchNumber, Vec<FaultKind>) {
+        // They take no longer than this.
         let number = self.begin(order);
         self.end(number);
-        // Its place among instructions is after all addresses of code.
-        let how = if write { MemoryAccess::Store } else { MemoryAccess::Load };
-        let pc = u64::MAX - (name.as_ptr() as u64) * 2 - u64::from(write);
-        let size = usize::MAX;
-        let (returns, coherent, polls) = (false, false, Some(false));
-        let site = Site { pc, object: None, address: 0, name, how, returns, coherent, size, polls };
-        let (Some(group), Some(site)) = (self.order.start(number, [0; 3], 1), self.order.site(pc, || site)) else {
-            return (number, None);
-        };
-        let mut now = Now {
-            access: Access::new(group, 0, 1, site),
-            done: Released { wave: 0, next: 2, oldest_write: 2, apart: false },
-            polls: &mut |_| false,
-            is_ignored,
-            handed: None,
-            seen: None,
-            found: None,
-        };
-        self.access(&mut now, range.start, range.end.saturating_sub(range.start) as usize, None);
-        let found = now.found.take().map(|race| self.fault(&now, &race));
+        let mut found = Vec::new();
+        let Some(group) = self.order.start(number, [0; 3], 1) else { return (number, found) };
+        for HostAccess { range, write } in accesses {
+            // Its place among instructions is after all addresses of code.
+            let how = if *write { MemoryAccess::Store } else { MemoryAccess::Load };
+            let pc = u64::MAX - (name.as_ptr() as u64) * 2 - u64::from(*write);
+            let size = usize::MAX;
+            let (returns, coherent, polls) = (false, false, Some(false));
+            let site = Site { pc, object: None, address: 0, name, how, returns, coherent, size, polls };
+            let Some(site) = self.order.site(pc, || site) else { continue };
+            let mut now = Now {
+                access: Access::new(group, 0, 1, site),
+                done: Released { wave: 0, next: 2, oldest_write: 2, apart: false },
+                polls: &mut |_| false,
+                is_ignored,
+                handed: None,
+                seen: None,
+                found: None,
+            };
+            self.access(&mut now, range.start, range.end.saturating_sub(range.start) as usize, None);
+            found.extend(now.found.take().map(|race| self.fault(&now, &race)));
+        }
         self.order.end(group);
         (number, found)
     }
 
     /// A dispatch has ended, or is ended once more.
-    pub(crate) fn end(&mut self, number: u64) {
+    pub(crate) fn end(&mut self, number: DispatchNumber) {
         self.running.remove(&number);
     }
 
@@ -245,7 +257,7 @@ impl GlobalRaces {
                 instruction: site.name,
                 address: site.address,
                 object: site.object,
-                dispatch: group.dispatch,
+                dispatch: group.dispatch.number,
                 workgroup: group.id,
                 wave: earlier.wave() as u32,
                 missing,

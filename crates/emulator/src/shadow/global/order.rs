@@ -1,6 +1,5 @@
 //! Which accesses are ordered: dispatches, workgroups with their waves, barriers, and what is handed over in memory.
 
-use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::cells::Access;
 use super::clock::{Clock, Progress, Row, join_row};
+use super::dispatches::{DispatchNumber, DispatchOrder};
 use crate::address::ObjectId;
 use crate::fault::MemoryAccess;
 
@@ -15,29 +15,6 @@ use crate::fault::MemoryAccess;
 const MOST_PLACES: usize = 1 << 20;
 /// Most rows of clocks of all these places together.
 const MOST_ROWS: usize = 1 << 22;
-
-/// Which dispatches, and accesses of the host, are over before another one begins.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DispatchOrder {
-    /// All with smaller numbers.
-    pub all_before: u64,
-    /// Others.
-    pub also: BTreeSet<u64>,
-}
-
-impl DispatchOrder {
-    /// After everything that has begun before.
-    #[must_use]
-    pub fn everything() -> DispatchOrder {
-        DispatchOrder { all_before: u64::MAX, also: BTreeSet::new() }
-    }
-
-    /// Whether a dispatch is over before.
-    #[must_use]
-    pub fn is_after(&self, dispatch: u64) -> bool {
-        dispatch < self.all_before || self.also.contains(&dispatch)
-    }
-}
 
 /// An instruction that accesses memory.
 pub(crate) struct Site {
@@ -104,7 +81,9 @@ pub(crate) struct LiveGroup {
 
 /// A workgroup, or an access of the host.
 pub(crate) struct Group {
-    pub dispatch: u64,
+    pub dispatch: DispatchNumber,
+    /// What its dispatch is ordered after, unless that is everything before.
+    order: Option<Arc<DispatchOrder>>,
     pub id: [u32; 3],
     live: Option<Box<LiveGroup>>,
     /// What it was ordered after when it ended.
@@ -137,7 +116,8 @@ struct Place {
 #[derive(Default)]
 pub(crate) struct Order {
     pub groups: Vec<Group>,
-    dispatches: FxHashMap<u64, DispatchOrder>,
+    /// What dispatches are ordered after, unless that is everything before.
+    dispatches: FxHashMap<DispatchNumber, Arc<DispatchOrder>>,
     pub sites: Vec<Site>,
     site_of: FxHashMap<u64, usize>,
     recent_site: Option<(u64, usize)>,
@@ -145,6 +125,12 @@ pub(crate) struct Order {
     rows: usize,
     /// There are more places than are remembered.
     overflows: bool,
+}
+
+/// Whether the dispatch of one of two workgroups is over before that of the other begins.
+fn are_ordered(one: &Group, other: &Group) -> bool {
+    let (first, last) = if one.dispatch.number < other.dispatch.number { (one, other) } else { (other, one) };
+    last.order.as_ref().is_none_or(|order| order.has(first.dispatch))
 }
 
 /// The dwords of an access.
@@ -175,20 +161,21 @@ impl Order {
     }
 
     /// A dispatch, or an access of the host, begins.
-    pub(crate) fn begin(&mut self, dispatch: u64, order: DispatchOrder) {
+    pub(crate) fn begin(&mut self, dispatch: DispatchNumber, order: DispatchOrder) {
         if order != DispatchOrder::everything() {
-            self.dispatches.insert(dispatch, order);
+            self.dispatches.insert(dispatch, Arc::new(order));
         }
     }
 
     /// A workgroup begins; its number, or none if there are too many.
-    pub(crate) fn start(&mut self, dispatch: u64, id: [u32; 3], waves: usize) -> Option<u32> {
+    pub(crate) fn start(&mut self, dispatch: DispatchNumber, id: [u32; 3], waves: usize) -> Option<u32> {
         if self.groups.len() >= Access::MOST_GROUPS as usize {
             return None;
         }
         let view = WaveView { row: vec![Progress::default(); waves], others: Arc::default() };
         let live = LiveGroup { views: vec![view; waves], phase: 0, arriving: None, arrived: None, ended: None };
-        self.groups.push(Group { dispatch, id, live: Some(Box::new(live)), after: None });
+        let order = self.dispatches.get(&dispatch).cloned();
+        self.groups.push(Group { dispatch, order, id, live: Some(Box::new(live)), after: None });
         Some((self.groups.len() - 1) as u32)
     }
 
@@ -291,7 +278,7 @@ impl Order {
         else {
             return true;
         };
-        if its.dispatch != mine.dispatch && self.are_ordered(its.dispatch, mine.dispatch) {
+        if its.dispatch != mine.dispatch && are_ordered(its, mine) {
             return true;
         }
         view.others.is_all()
@@ -300,12 +287,6 @@ impl Order {
                 .row(earlier.group())
                 .and_then(|row| row.get(earlier.wave()))
                 .is_some_and(|progress| behind(progress, progress.complete))
-    }
-
-    /// Whether one of two dispatches is over before the other begins.
-    fn are_ordered(&self, one: u64, other: u64) -> bool {
-        let (first, last) = (one.min(other), one.max(other));
-        self.dispatches.get(&last).is_none_or(|order| order.is_after(first))
     }
 
     /// Whether two accesses are of different dispatches.

@@ -1,0 +1,45 @@
+//! Which launches and calls have accessed memory, for those that race with them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wavetap::emulator::{DispatchNumber, Fault, FaultKind};
+
+use super::RawCall;
+use crate::images::KernelRef;
+
+/// What accesses memory.
+#[derive(Debug, Clone)]
+pub(crate) enum Accessor {
+    /// A launch, by its number from 1.
+    Launch {
+        kernel: KernelRef,
+        launch: u64,
+    },
+    Call(Arc<RawCall>),
+}
+
+/// What has, by the number that the device gave it, since the program last knew that everything was done.
+#[derive(Debug, Default)]
+pub(crate) struct Accesses(HashMap<u64, Accessor>);
+
+impl Accesses {
+    pub(crate) fn add(&mut self, dispatch: DispatchNumber, accessor: Accessor) {
+        self.0.insert(dispatch.number, accessor);
+    }
+
+    /// Nothing can race with them any more.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The earlier one of a race, if it is known. The fault then has the number of its launch.
+    pub(crate) fn earlier(&self, fault: &mut Fault) -> Option<Accessor> {
+        let FaultKind::GlobalRace { other, .. } = &mut fault.kind else { return None };
+        let earlier = self.0.get(&other.dispatch)?.clone();
+        if let Accessor::Launch { launch, .. } = earlier {
+            other.dispatch = launch;
+        }
+        Some(earlier)
+    }
+}
