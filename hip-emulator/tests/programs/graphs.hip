@@ -136,6 +136,7 @@ static void forked() {
     hipGraphExec_t executable;
     OK(hipGraphInstantiate(&executable, graph, nullptr, nullptr, 0));
     OK(hipGraphLaunch(executable, second));
+    OK(hipStreamSynchronize(second));
     std::vector<int> back(N);
     OK(hipMemcpy(back.data(), out, N * sizeof(int), hipMemcpyDeviceToHost));
     CHECK(back == std::vector<int>(N, 21));
