@@ -136,6 +136,11 @@ impl Clocks {
         self.program = std::mem::take(&mut self.program).and(end);
     }
 
+    /// What the program has seen.
+    pub(crate) fn seen_by_program(&self) -> &End {
+        &self.program
+    }
+
     /// A dispatch, or the accesses of a call, has begun.
     pub(crate) fn began(&mut self, dispatch: DispatchNumber) {
         self.begun.add(dispatch);

@@ -83,6 +83,7 @@ impl Runtime {
             stderr_line!("wavetap: {unseen}");
         }
         self.findings.finish(&self.settings.findings);
+        self.begin_use();
         self.check.iter_mut().for_each(Check::finish);
         if let Some(captures) = &self.captures {
             captures.finish();

@@ -154,6 +154,11 @@ impl HostMemory {
         Ok(())
     }
 
+    /// What was allocated for the program and kernels.
+    pub(crate) fn allocated(&self) -> impl Iterator<Item = &HostRange> {
+        self.ranges.values().filter(|range| matches!(range.kind, HostKind::Pinned | HostKind::Managed))
+    }
+
     /// The range that contains an address.
     pub(crate) fn range_of(&self, address: u64) -> Option<&HostRange> {
         self.ranges

@@ -148,6 +148,7 @@ mod tasks;
 mod texture_references;
 mod textures;
 mod time;
+mod touched;
 mod trace;
 mod uncounted;
 mod virtual_memory;

@@ -11,7 +11,8 @@
 //! 2. [`RUNTIME`]: it is released while a thread waits for [`CHANGED`], and before a stream calls a function of the
 //!    program, which may call HIP. A thread takes it once: what has the runtime is given `&mut Runtime`.
 //! 3. `Buffer` of `hostcall`: held by a thread of the device for one access of a kernel.
-//! 4. The locks of the standard streams.
+//! 4. `PAGES` of `touched`: also taken where the program accesses a page that is protected.
+//! 5. The locks of the standard streams.
 //!
 //! Everything else is atomic or of one thread. So threads cannot wait for each other in a circle.
 //!
@@ -32,6 +33,7 @@ use crate::check::Check;
 use crate::raw;
 use crate::runtime::Runtime;
 use crate::settings::Settings;
+use crate::touched;
 
 static RUNTIME: LazyLock<Mutex<Runtime>> = LazyLock::new(|| {
     raw::around_forks(before, in_parent, in_child);
@@ -101,6 +103,7 @@ extern "C" fn in_child() {
     // SAFETY: as `Held` says.
     if let Some(mut runtime) = unsafe { (*HELD.0.get()).take() } {
         runtime.tasks.clear();
+        touched::forget();
         runtime.check.iter_mut().for_each(Check::forked);
     }
 }

@@ -1,11 +1,12 @@
 //! What launches and calls are ordered after, where races are looked for: streams, events, graphs, and what the program
 //! has waited for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wavetap::code_object::demangle;
-use wavetap::emulator::{DispatchOrder, Fault, HostAccess};
-use wavetap::profile::check::{Allocation, Class, Finding};
+use wavetap::emulator::{DispatchOrder, Fault, HostAccess, HostTouch};
+use wavetap::profile::check::{Allocation, Class, Finding, Severity};
 
 use crate::begin::{Begin, End};
 use crate::check::{Accessor, RawCall};
@@ -14,6 +15,7 @@ use crate::images::loaded_bytes;
 use crate::in_flight::InFlight;
 use crate::objects::streams::{LEGACY, NON_BLOCKING, Place};
 use crate::runtime::Runtime;
+use crate::touched::{self, Touch, Use};
 
 /// Bytes of a call's access that may be a flag for a kernel in flight.
 const FLAG: u64 = 8;
@@ -27,10 +29,11 @@ impl Runtime {
     /// What an operation is ordered after.
     pub(crate) fn order_of(&self, begin: &Begin) -> DispatchOrder {
         let done = &begin.after.done;
-        let is_all = self.has_one_stream()
-            || self.tasks.tasks.is_empty()
-                && self.clocks.is_all(done)
-                && self.places().all(|place| self.clocks.is_all(&self.clocks.begin(place).after.done));
+        let is_all = !self.uses_host
+            && (self.has_one_stream()
+                || self.tasks.tasks.is_empty()
+                    && self.clocks.is_all(done)
+                    && self.places().all(|place| self.clocks.is_all(&self.clocks.begin(place).after.done)));
         // Then whatever comes next is ordered after everything, too, and what was before can be forgotten.
         if is_all { DispatchOrder::everything() } else { DispatchOrder::clone(done) }
     }
@@ -55,7 +58,10 @@ impl Runtime {
     pub(crate) fn note_accesses(&mut self, accesses: &[HostAccess], begin: &Begin, end: End) -> End {
         match self.race(accesses, begin) {
             Some((end_of_it, races)) => {
-                races.into_iter().for_each(|fault| self.note_race(fault, begin.call.as_deref()));
+                for fault in races {
+                    let call = begin.call.clone();
+                    call.into_iter().for_each(|call| self.note_race(Class::StreamRace, fault.clone(), &call));
+                }
                 end.and(&end_of_it)
             }
             None => end,
@@ -89,10 +95,13 @@ impl Runtime {
 
     /// Tells the device what a call accesses; when it ends, and the races. None if nothing of it matters.
     fn race(&mut self, accesses: &[HostAccess], begin: &Begin) -> Option<(End, Vec<Fault>)> {
-        if !self.clocks.keeps_order() || self.has_one_stream() {
+        if !self.clocks.keeps_order() {
             return None;
         }
-        let is_shared = |address| self.is_device_memory(address) || self.host.range_of(address).is_some();
+        // In one stream all are ordered but the program's own.
+        let one_stream = self.has_one_stream();
+        let is_shared =
+            |address| self.host.range_of(address).is_some() || !one_stream && self.is_device_memory(address);
         let accesses: Vec<HostAccess> =
             accesses.iter().filter(|access| is_shared(access.range.start)).cloned().collect();
         let bytes: u64 = accesses.iter().map(|HostAccess { range, .. }| range.end - range.start).sum();
@@ -111,12 +120,64 @@ impl Runtime {
         Some((begin.end().with(number), races))
     }
 
+    /// Lets the device use all memory: what the program has done so far is looked at.
+    pub(crate) fn begin_use(&mut self) {
+        if touched::is_used() {
+            touched::protect(&BTreeMap::new());
+            self.note_touches();
+        }
+    }
+
+    /// Protects the host memory that what the program has not waited for uses: the program should not use it yet.
+    pub(crate) fn end_use(&mut self) {
+        let in_flight = self.tasks.running().next().is_some();
+        let (Some((device, _)), true) = (&mut self.device, self.clocks.keeps_order()) else { return };
+        let done = &self.clocks.seen_by_program().done;
+        let mut wanted = BTreeMap::new();
+        for range in self.host.allocated() {
+            // A page with other bytes is left: a system call that accesses them would fail.
+            let whole = range.size > touched::PAGE as u64;
+            for (page, written) in device.unordered_pages(range.address..range.address + range.size, done, whole) {
+                wanted.insert(page as usize, if written { Use::Any } else { Use::Write });
+            }
+        }
+        self.uses_host = !wanted.is_empty();
+        // With a kernel in flight the program may talk to it.
+        if in_flight {
+            wanted.clear();
+        }
+        if (!wanted.is_empty() || touched::is_used())
+            && !touched::protect(&wanted)
+            && !std::mem::replace(&mut self.said_untouched, true)
+            && let Some(check) = &mut self.check
+        {
+            check.not_checked("accesses of the host: the application handles the signal SIGSEGV itself");
+        }
+    }
+
+    /// Notes what the program has done with memory that was protected.
+    fn note_touches(&mut self) {
+        for Touch { address, write, stack } in touched::take() {
+            let Some((device, _)) = &mut self.device else { return };
+            match device.touch(address, write, &self.clocks.seen_by_program().done) {
+                HostTouch::Ordered => {}
+                // What is stored like that tells the program that the dispatch has come so far.
+                HostTouch::Synchronises(dispatch) => self.clocks.seen(&End::default().with(dispatch)),
+                HostTouch::Races(fault) => self.note_race(Class::HostRace, fault, &RawCall::of_program(stack)),
+            }
+        }
+    }
+
     /// Notes that a call's access is not ordered after an earlier one.
-    fn note_race(&mut self, mut fault: Fault, call: Option<&RawCall>) {
-        let (Some(check), Some(call)) = (&mut self.check, call) else { return };
+    fn note_race(&mut self, class: Class, mut fault: Fault, call: &RawCall) {
+        let Some(check) = &mut self.check else { return };
         let earlier = check.accesses.earlier(&mut fault);
         let mut finding = fault.checked(0);
-        finding.message = format!("{}: {}", call.function(), finding.message);
+        finding.set_class(class);
+        finding.message = format!("{}'s {}", call.function(), finding.message);
+        if let (Class::HostRace, Some(other)) = (class, &mut finding.other) {
+            "a synchronisation of the host with its stream".clone_into(&mut other.missing);
+        }
         (finding.at, finding.by, finding.stopped) = (None, None, false);
         self.add_race(finding, earlier, call);
     }
@@ -124,6 +185,9 @@ impl Runtime {
     /// Adds the earlier side to a finding of a call, and notes it.
     fn add_race(&mut self, mut finding: Finding, earlier: Option<Accessor>, call: &RawCall) {
         let Some(check) = &mut self.check else { return };
+        if finding.class == Class::StreamRace && earlier.as_ref().is_some_and(Accessor::may_have_waited) {
+            finding.severity = Severity::Warning;
+        }
         let mut of_kernel = None;
         match (&mut finding.other, &earlier) {
             (Some(other), Some(Accessor::Call(call))) => other.call = Some(call.resolve()),

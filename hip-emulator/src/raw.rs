@@ -262,6 +262,12 @@ pub(crate) fn module_of(address: usize) -> Option<(String, usize)> {
     Some((string(found.file_name).ok()?, found.file_base as usize))
 }
 
+/// Whether an address of code is one of this library's.
+pub(crate) fn is_own(address: usize) -> bool {
+    let base = |address| module(address).map(|module| module.file_base as usize);
+    base(address as *const c_void).is_some_and(|found| base(own_file_name as *const c_void) == Some(found))
+}
+
 /// The name that this library was loaded by.
 pub(crate) fn own_file_name() -> Option<String> {
     string(module(own_file_name as *const c_void)?.file_name).ok()

@@ -100,6 +100,10 @@ pub(crate) struct Runtime {
     pub(crate) device: Option<(Device, TargetId)>,
     pub(crate) dispatches: u64,
     pub(crate) clocks: Clocks,
+    /// Whether something that the program has not waited for uses its memory.
+    pub(crate) uses_host: bool,
+    /// Whether it was said that accesses of the program are not looked at.
+    pub(crate) said_untouched: bool,
     /// Whether it was said that times of events are modelled.
     pub(crate) said_modelled: bool,
     pub(crate) collection: Collection,
@@ -147,6 +151,8 @@ impl Runtime {
             device: None,
             dispatches: 0,
             clocks: Clocks::new(),
+            uses_host: false,
+            said_untouched: false,
             said_modelled: false,
             collection,
         }

@@ -138,6 +138,15 @@ impl Runtime {
 
     /// Starts an operation that has nothing before it.
     fn start(&mut self, operation: StreamOp, begin: &Begin) -> Outcome<Started> {
+        self.begin_use();
+        let started = self.start_unwatched(operation, begin);
+        if !matches!(started, Ok(Started::Left(Work::Running(_)))) {
+            self.end_use();
+        }
+        started
+    }
+
+    fn start_unwatched(&mut self, operation: StreamOp, begin: &Begin) -> Outcome<Started> {
         match operation {
             StreamOp::Kernel(launch) => Ok(match self.launch(&launch, begin)? {
                 Launched::Ended(end) => Started::Ended(end),
@@ -194,7 +203,11 @@ impl Runtime {
                     _ => DIVIDED_TURN,
                 };
                 let share = Share { instructions, interrupt: Some(&WAITING) };
+                self.begin_use();
                 let ended = self.advance(&mut of, share);
+                if !matches!(ended, Ok(None)) {
+                    self.end_use();
+                }
                 if matches!(ended, Ok(None)) {
                     self.watch(number, &mut of);
                 } else {
@@ -302,9 +315,14 @@ impl Runtime {
 
     /// The program has seen that something has ended.
     pub(crate) fn seen(&mut self, end: &End) {
+        self.begin_use();
         self.clocks.seen(end);
         if self.tasks.tasks.is_empty() && self.clocks.forget() {
             self.check.iter_mut().for_each(|check| check.accesses.clear());
+            self.uses_host = false;
+        }
+        if self.uses_host {
+            self.end_use();
         }
     }
 

@@ -29,7 +29,9 @@ impl HostFrames {
     /// Names the functions and lines of all calls of a finding.
     pub(super) fn complete(&mut self, finding: &mut Finding) {
         let allocation = finding.allocation.iter_mut().flat_map(|it| [&mut it.made, &mut it.freed]).flatten();
-        finding.call.iter_mut().chain(&mut finding.destroyed).chain(allocation).for_each(|call| self.call(call));
+        let earlier = finding.other.iter_mut().filter_map(|other| other.call.as_mut());
+        let calls = finding.call.iter_mut().chain(&mut finding.destroyed).chain(allocation).chain(earlier);
+        calls.for_each(|call| self.call(call));
     }
 
     fn call(&mut self, call: &mut HostCall) {

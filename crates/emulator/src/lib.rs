@@ -88,8 +88,8 @@ pub use launch::options::Options;
 pub use launch::packet::{Dispatch, QueuedPacket};
 pub use launch::registers::RegisterDispatch;
 pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};
-pub use shadow::global::HostAccess;
 pub use shadow::global::dispatches::{DispatchNumber, DispatchOrder};
+pub use shadow::global::host::{HostAccess, HostTouch};
 pub use trace::accesses::{AccessRecord, AccessRecords, AccessedMemory};
 pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
 pub use trace::timing::{

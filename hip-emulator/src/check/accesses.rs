@@ -23,6 +23,15 @@ pub(crate) enum Accessor {
 #[derive(Debug, Default)]
 pub(crate) struct Accesses(HashMap<u64, Accessor>);
 
+impl Accessor {
+    /// Whether it is a call that AMD's runtime may or may not wait for before it returns: programs that rely on that
+    /// work with some of its versions.
+    pub(crate) fn may_have_waited(&self) -> bool {
+        let Accessor::Call(call) = self else { return false };
+        call.function().starts_with("hipMemset") && !call.function().ends_with("Async")
+    }
+}
+
 impl Accesses {
     pub(crate) fn add(&mut self, dispatch: DispatchNumber, accessor: Accessor) {
         self.0.insert(dispatch.number, accessor);

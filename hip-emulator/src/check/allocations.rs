@@ -14,6 +14,12 @@ struct Entry {
     freed: Option<RawCall>,
 }
 
+/// The address that a finding is about.
+fn address_of(finding: &Finding) -> Option<u64> {
+    let digits = finding.access.as_ref()?.address.strip_prefix("0x")?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
 /// All allocations by address. Addresses of device memory are given once only; those of host memory may come again.
 #[derive(Debug, Default)]
 pub(crate) struct Allocations(BTreeMap<u64, Entry>);
@@ -43,8 +49,7 @@ impl Allocations {
 
     /// Says of an access of what was freed that it is one.
     pub(crate) fn describe(&self, finding: &mut Finding) {
-        let address = finding.access.as_ref().and_then(|access| access.address.strip_prefix("0x"));
-        let Some(address) = address.and_then(|digits| u64::from_str_radix(digits, 16).ok()) else { return };
+        let Some(address) = address_of(finding) else { return };
         let Some((start, entry)) = self.0.range(..=address).next_back() else { return };
         let is_inside = address - start < entry.size;
         let is_bounds = matches!(
@@ -56,12 +61,30 @@ impl Allocations {
                 | Class::HostPointer
         );
         if is_bounds && is_inside && entry.freed.is_some() {
-            let text = Class::UseAfterFree.text();
-            (finding.class, finding.severity) = (Class::UseAfterFree, Class::UseAfterFree.severity());
-            text.hint.clone_into(&mut finding.hint);
+            finding.set_class(Class::UseAfterFree);
             let offset = (address - start) as i64;
             finding.allocation =
                 Some(Allocation { address: *start, size: entry.size, offset, variable: None, made: None, freed: None });
+        }
+    }
+
+    /// Adds the allocation that accesses race in.
+    pub(crate) fn locate(&self, finding: &mut Finding) {
+        let is_race = matches!(
+            finding.class,
+            Class::GlobalRace | Class::StreamRace | Class::HostRace | Class::SameValue | Class::LaneConflict
+        );
+        let Some(address) = address_of(finding).filter(|_| is_race && finding.allocation.is_none()) else { return };
+        let Some((start, entry)) = self.0.range(..=address).next_back() else { return };
+        if address - start < entry.size {
+            finding.allocation = Some(Allocation {
+                address: *start,
+                size: entry.size,
+                offset: (address - start) as i64,
+                variable: None,
+                made: None,
+                freed: None,
+            });
         }
     }
 

@@ -77,6 +77,11 @@ impl Check {
         self.recorder.wants(tool)
     }
 
+    /// Says what cannot be looked at.
+    pub(crate) fn not_checked(&mut self, what: &str) {
+        self.recorder.not_checked(what.to_owned());
+    }
+
     /// The child of a fork has findings of its own.
     pub(crate) fn forked(&mut self) {
         self.recorder.forked(&self.config);
@@ -93,11 +98,15 @@ impl Check {
                 Some(AccessKind::Atomic) => Class::OutOfBoundsAtomic,
                 _ => Class::OutOfBoundsLoad,
             };
-            (finding.class, finding.severity) = (class, class.severity());
-            class.text().hint.clone_into(&mut finding.hint);
+            finding.set_class(class);
         }
+        self.add(finding, complete);
+    }
+
+    fn add(&mut self, finding: Finding, complete: impl FnOnce(&mut Finding)) {
         let allocations = &self.allocations;
         self.recorder.add(finding, |finding| {
+            allocations.locate(finding);
             complete(finding);
             allocations.add_calls(finding);
         });
@@ -137,11 +146,7 @@ impl Check {
     /// Notes what a call does; `complete` adds what takes long to find out.
     pub(crate) fn called(&mut self, mut finding: Finding, call: &RawCall, complete: impl FnOnce(&mut Finding)) {
         finding.call = Some(call.resolve());
-        let allocations = &self.allocations;
-        self.recorder.add(finding, |finding| {
-            complete(finding);
-            allocations.add_calls(finding);
-        });
+        self.add(finding, complete);
     }
 
     /// The program has ended.

@@ -18,6 +18,13 @@ impl RawCall {
         RawCall { function: called_now(), addresses: raw::return_addresses() }
     }
 
+    /// Code of the program's own, by its address and those to which the functions return that have called it.
+    pub(crate) fn of_program(stack: Vec<usize>) -> RawCall {
+        // The others are after a call.
+        let addresses = stack.into_iter().enumerate().map(|(n, address)| if n == 0 { address + 1 } else { address });
+        RawCall { function: "the host", addresses: addresses.collect() }
+    }
+
     /// The function of HIP.
     pub(crate) fn function(&self) -> &'static str {
         self.function.strip_suffix("_spt").unwrap_or(self.function)

@@ -21,8 +21,8 @@ use crate::run::code::Code;
 use crate::run::plan::Descriptor;
 use crate::run::worker::Worker;
 use crate::shadow::global::GlobalRaces;
-use crate::shadow::global::HostAccess;
 use crate::shadow::global::dispatches::{DispatchNumber, DispatchOrder};
+use crate::shadow::global::host::{HostAccess, HostTouch};
 use crate::timing::KeptMemory;
 use crate::trace::DispatchStats;
 
@@ -304,6 +304,28 @@ impl Device {
         let view = self.memory.view();
         let (number, found) = races.host_accesses(accesses, order, name, &|address| view.is_runtime(address));
         (number, found.into_iter().map(|kind| Worker::outside(kind, [0; 3], 0)).collect())
+    }
+
+    /// The pages of 4096 bytes in a range that other dispatches and accesses than `done` have accessed, with whether they
+    /// have written; with `whole` only those of which they have accessed all bytes in the range. None unless races in
+    /// memory are checked ([`Options::races`]).
+    pub fn unordered_pages(
+        &mut self,
+        range: std::ops::Range<u64>,
+        done: &DispatchOrder,
+        whole: bool,
+    ) -> Vec<(u64, bool)> {
+        self.races.as_mut().map_or_else(Vec::new, |races| races.unordered_pages(range, done, whole))
+    }
+
+    /// What it comes to that the host's own code reads or writes a byte when it knows that `done` have ended.
+    pub fn touch(&mut self, address: u64, write: bool, done: &DispatchOrder) -> HostTouch<Fault> {
+        let touch = self.races.as_mut().map_or(HostTouch::Ordered, |races| races.touch(address, write, done));
+        match touch {
+            HostTouch::Ordered => HostTouch::Ordered,
+            HostTouch::Synchronises(dispatch) => HostTouch::Synchronises(dispatch),
+            HostTouch::Races(kind) => HostTouch::Races(Worker::outside(kind, [0; 3], 0)),
+        }
     }
 
     /// A dispatch that has just begun. In modelled time it takes the caches as the last dispatch to end has left them,

@@ -290,6 +290,12 @@ impl Finding {
         }
     }
 
+    /// Makes it one of another class.
+    pub fn set_class(&mut self, class: Class) {
+        (self.tool, self.class, self.severity) = (class.tool(), class, class.severity());
+        class.text().hint.clone_into(&mut self.hint);
+    }
+
     /// What is the same of findings that are one place: its class, its source line (its instruction, where that is not
     /// known) or call, and, of a race, the other one, whichever of the two comes first.
     #[must_use]

@@ -124,6 +124,7 @@ pub(super) fn sentence(finding: &Finding) -> String {
     };
     let place = match u64::try_from(*offset) {
         Ok(at) if at < *size && freed.is_some() => format!("{} into {of}, which was freed", bytes(at)),
+        Ok(at) if at < *size && finding.tool != Tool::Memory => format!("{} into {of}", bytes(at)),
         Ok(at) if at < *size => format!("{} before the end of {of}", bytes(size - at)),
         Ok(at) => format!("{} after the end of {of}", bytes(at - size)),
         Err(_) => format!("{} before {of}", bytes(offset.unsigned_abs())),

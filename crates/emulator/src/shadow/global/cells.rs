@@ -152,6 +152,26 @@ impl Page {
         values[at % CHUNK..][..bytes.len()].copy_from_slice(bytes);
     }
 
+    /// What is known of each part of a range, with its bytes.
+    pub(crate) fn cells(&mut self, range: std::ops::Range<usize>) -> Vec<(Cell, usize)> {
+        let (mut found, mut at) = (Vec::new(), range.start);
+        while at < range.end {
+            let is_whole = |size: usize| at.is_multiple_of(size) && range.end - at >= size;
+            let (cell, size) = if is_whole(CHUNK) && self.chunks[at / CHUNK].split.is_none() {
+                (Some(self.chunks[at / CHUNK].cell), CHUNK)
+            } else if is_whole(4)
+                && let Some(cell) = self.cell(at, true)
+            {
+                (Some(cell), 4)
+            } else {
+                (self.cell(at, false), 1)
+            };
+            found.push((cell.unwrap_or_default(), size));
+            at += size;
+        }
+        found
+    }
+
     fn clear(&mut self, from: usize, to: usize) {
         for at in from..to {
             self.set(at, false, Cell::default());
@@ -191,6 +211,17 @@ impl Shadow {
             *slot = (number, at);
         }
         &mut self.pages[slot.1 as usize]
+    }
+
+    /// Those of these pages that were accessed, by their numbers.
+    pub(crate) fn numbers(&self, range: std::ops::Range<u64>) -> Vec<u64> {
+        let few = range.end.saturating_sub(range.start) <= self.places.len() as u64;
+        let mut found: Vec<u64> = match few {
+            true => range.filter(|number| self.places.contains_key(number)).collect(),
+            false => self.places.keys().copied().filter(|number| range.contains(number)).collect(),
+        };
+        found.sort_unstable();
+        found
     }
 
     /// Forgets everything.

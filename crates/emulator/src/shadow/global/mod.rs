@@ -9,6 +9,7 @@
 pub(crate) mod cells;
 pub(crate) mod clock;
 pub(crate) mod dispatches;
+pub(crate) mod host;
 pub(crate) mod note;
 pub(crate) mod order;
 #[cfg(test)]
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use self::cells::{Access, CHUNK, Cell, PAGE, Shadow};
 use self::clock::{Clock, Row};
 use self::dispatches::{Chains, DispatchNumber, DispatchOrder};
-use self::order::{Order, Released, Site, dwords};
+use self::order::{Order, Released, dwords};
 use crate::fault::{FaultKind, GlobalAccess, MemoryAccess, MissingSynchronisation};
 
 /// What a wave hands over.
@@ -35,15 +36,6 @@ pub(crate) struct GlobalRaces {
     running: BTreeSet<DispatchNumber>,
     /// The bytes that an instruction stores.
     pub bytes: Vec<u8>,
-}
-
-/// An access of the host: of all bytes of a range, which it reads or writes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostAccess {
-    /// Addresses as the device has them.
-    pub range: std::ops::Range<u64>,
-    /// Whether it writes them.
-    pub write: bool,
 }
 
 /// An instruction that accesses memory now.
@@ -97,44 +89,6 @@ impl GlobalRaces {
         self.order.begin(number, order);
         self.running.insert(number);
         number
-    }
-
-    /// The host reads or writes ranges of memory, all at the same time; the number of these accesses, and the first
-    /// race of each.
-    pub(crate) fn host_accesses(
-        &mut self,
-        accesses: &[HostAccess],
-        order: DispatchOrder,
-        name: &'static str,
-        is_ignored: &dyn Fn(u64) -> bool,
-    ) -> (DispatchNumber, Vec<FaultKind>) {
-        // They take no longer than this.
-        let number = self.begin(order);
-        self.end(number);
-        let mut found = Vec::new();
-        let Some(group) = self.order.start(number, [0; 3], 1) else { return (number, found) };
-        for HostAccess { range, write } in accesses {
-            // Its place among instructions is after all addresses of code.
-            let how = if *write { MemoryAccess::Store } else { MemoryAccess::Load };
-            let pc = u64::MAX - (name.as_ptr() as u64) * 2 - u64::from(*write);
-            let size = usize::MAX;
-            let (returns, coherent, polls) = (false, false, Some(false));
-            let site = Site { pc, object: None, address: 0, name, how, returns, coherent, size, polls };
-            let Some(site) = self.order.site(pc, || site) else { continue };
-            let mut now = Now {
-                access: Access::new(group, 0, 1, site),
-                done: Released { wave: 0, next: 2, oldest_write: 2, apart: false },
-                polls: &mut |_| false,
-                is_ignored,
-                handed: None,
-                seen: None,
-                found: None,
-            };
-            self.access(&mut now, range.start, range.end.saturating_sub(range.start) as usize, None);
-            found.extend(now.found.take().map(|race| self.fault(&now, &race)));
-        }
-        self.order.end(group);
-        (number, found)
     }
 
     /// A dispatch has ended, or is ended once more.

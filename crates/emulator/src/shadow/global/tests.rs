@@ -1,5 +1,6 @@
 use super::cells::DWORDS;
 use super::clock::Progress;
+use super::order::Site;
 use super::*;
 
 const AT: u64 = 0x10_0000;
