@@ -229,6 +229,7 @@ impl Runtime {
                     *alone = false;
                 }
                 self.collection.journals.set_running(&of.kernel.name, true);
+                self.met_program(&of);
                 Ok(Launched::InFlight(Box::new(of)))
             }
             Err(fault) => {

@@ -49,8 +49,14 @@ impl Runtime {
     pub(crate) fn began(&mut self, of: &InFlight) {
         let (Some(check), true) = (&mut self.check, self.clocks.keeps_order()) else { return };
         let number = of.flight.number();
-        check.accesses.add(number, Accessor::Launch { kernel: of.kernel.clone(), launch: of.ordinal + 1 });
+        let (kernel, launch) = (of.kernel.clone(), of.ordinal + 1);
+        check.accesses.add(number, Accessor::Launch { number, kernel, launch, met_program: false });
         self.clocks.began(number);
+    }
+
+    /// The program goes on while a kernel is in flight: they may talk to each other.
+    pub(crate) fn met_program(&mut self, of: &InFlight) {
+        self.check.iter_mut().for_each(|check| check.accesses.met_program(of.flight.number()));
     }
 
     /// Notes what a call accesses, and with what that races; gives when it ends, so that later ones are ordered after
@@ -163,7 +169,15 @@ impl Runtime {
                 HostTouch::Ordered => {}
                 // What is stored like that tells the program that the dispatch has come so far.
                 HostTouch::Synchronises(dispatch) => self.clocks.seen(&End::default().with(dispatch)),
-                HostTouch::Races(fault) => self.note_race(Class::HostRace, fault, &RawCall::of_program(stack)),
+                HostTouch::Races { fault, may_be_flag } => {
+                    let earlier = self.check.as_ref().and_then(|check| check.accesses.earlier(&mut fault.clone()));
+                    match earlier {
+                        Some(Accessor::Launch { met_program: true, number, .. }) if may_be_flag => {
+                            self.clocks.seen(&End::default().with(number));
+                        }
+                        _ => self.note_race(Class::HostRace, fault, &RawCall::of_program(stack)),
+                    }
+                }
             }
         }
     }

@@ -13,8 +13,11 @@ use crate::images::KernelRef;
 pub(crate) enum Accessor {
     /// A launch, by its number from 1.
     Launch {
+        number: DispatchNumber,
         kernel: KernelRef,
         launch: u64,
+        /// The program went on while it was in flight.
+        met_program: bool,
     },
     Call(Arc<RawCall>),
 }
@@ -35,6 +38,13 @@ impl Accessor {
 impl Accesses {
     pub(crate) fn add(&mut self, dispatch: DispatchNumber, accessor: Accessor) {
         self.0.insert(dispatch.number, accessor);
+    }
+
+    /// The program goes on while a launch is in flight.
+    pub(crate) fn met_program(&mut self, dispatch: DispatchNumber) {
+        if let Some(Accessor::Launch { met_program, .. }) = self.0.get_mut(&dispatch.number) {
+            *met_program = true;
+        }
     }
 
     /// Nothing can race with them any more.

@@ -324,7 +324,9 @@ impl Device {
         match touch {
             HostTouch::Ordered => HostTouch::Ordered,
             HostTouch::Synchronises(dispatch) => HostTouch::Synchronises(dispatch),
-            HostTouch::Races(kind) => HostTouch::Races(Worker::outside(kind, [0; 3], 0)),
+            HostTouch::Races { fault, may_be_flag } => {
+                HostTouch::Races { fault: Worker::outside(fault, [0; 3], 0), may_be_flag }
+            }
         }
     }
 

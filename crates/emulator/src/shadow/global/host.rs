@@ -24,7 +24,12 @@ pub enum HostTouch<F> {
     /// A dispatch that has not ended for certain has stored there as one does that hands something over.
     Synchronises(DispatchNumber),
     /// It races with one.
-    Races(F),
+    Races {
+        /// The race.
+        fault: F,
+        /// A wave has stored to that place alone, as one also does that hands something over.
+        may_be_flag: bool,
+    },
 }
 
 impl GlobalRaces {
@@ -108,10 +113,11 @@ impl GlobalRaces {
             return HostTouch::Ordered;
         };
         let (site, group) = (&self.order.sites[earlier.site()], &self.order.groups[earlier.group() as usize]);
-        if site.how == MemoryAccess::Atomic || site.coherent {
+        let release = self.order.release_at(address).filter(|_| site.how == MemoryAccess::Store && site.is_narrow());
+        if site.how == MemoryAccess::Atomic || site.coherent || release == Some(true) {
             return HostTouch::Synchronises(group.dispatch);
         }
-        HostTouch::Races(FaultKind::GlobalRace {
+        let fault = FaultKind::GlobalRace {
             address,
             access: if write { MemoryAccess::Store } else { MemoryAccess::Load },
             other: Box::new(GlobalAccess {
@@ -125,7 +131,8 @@ impl GlobalRaces {
                 missing: MissingSynchronisation::Dispatch,
             }),
             same_value: false,
-        })
+        };
+        HostTouch::Races { fault, may_be_flag: release.is_some() }
     }
 
     fn is_unordered(&self, access: Access, done: &DispatchOrder) -> bool {

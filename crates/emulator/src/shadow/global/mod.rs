@@ -103,6 +103,9 @@ impl GlobalRaces {
 
     /// Notes an access of a range by lanes, and whether it races. `bytes` are what is stored.
     pub(crate) fn access(&mut self, now: &mut Now, address: u64, size: usize, bytes: Option<&[u8]>) {
+        if bytes.is_some() {
+            self.order.stores(now.access.group(), now.access.wave(), now.access.id());
+        }
         let (mut at, end) = (address, address.saturating_add(size as u64));
         while at < end {
             let stop = end.min((at / CHUNK as u64 + 1) * CHUNK as u64);
@@ -344,7 +347,14 @@ impl Pair {
 /// The places of a store that may be a flag, all lanes of which store to the same: what its wave did is handed over.
 pub(crate) fn hand_over(races: &mut GlobalRaces, now: &mut Now, address: u64, size: usize) {
     let group = now.access.group();
+    let (wave, operation) = (now.access.wave(), now.access.id());
+    let has_waited = races.order.has_waited(group, wave, operation, now.done);
     if let Some(handed) = races.order.handed(group, now.done) {
-        dwords(address, size).for_each(|dword| races.order.release(dword, group, &handed));
+        for dword in dwords(address, size) {
+            races.order.release(dword, group, &handed);
+            if has_waited {
+                races.order.note_release(dword);
+            }
+        }
     }
 }

@@ -71,6 +71,8 @@ fn join_clock(mine: &mut Arc<Clock>, other: &Arc<Clock>) {
 /// The waves of a workgroup that has not ended.
 pub(crate) struct LiveGroup {
     pub views: Vec<WaveView>,
+    /// The first operation of each wave that stores.
+    first_stores: Vec<Option<u32>>,
     /// Of a split barrier: its phase, what those that have signalled it released, and that of the phase before.
     phase: u64,
     arriving: Option<WaveView>,
@@ -110,6 +112,8 @@ struct Place {
     exchanged: Vec<u32>,
     /// It was accessed by coherent loads or atomics.
     is_flag: bool,
+    /// A wave has stored to it alone, after it had waited for what it stored before.
+    is_release: bool,
 }
 
 /// All that orders accesses.
@@ -173,7 +177,14 @@ impl Order {
             return None;
         }
         let view = WaveView { row: vec![Progress::default(); waves], others: Arc::default() };
-        let live = LiveGroup { views: vec![view; waves], phase: 0, arriving: None, arrived: None, ended: None };
+        let live = LiveGroup {
+            views: vec![view; waves],
+            first_stores: vec![None; waves],
+            phase: 0,
+            arriving: None,
+            arrived: None,
+            ended: None,
+        };
         let order = self.dispatches.get(&dispatch).cloned();
         self.groups.push(Group { dispatch, order, id, live: Some(Box::new(live)), after: None });
         Some((self.groups.len() - 1) as u32)
@@ -355,6 +366,31 @@ impl Order {
     /// A wave hands over what it did at a place in memory.
     pub(crate) fn release(&mut self, address: u64, group: u32, handed: &(Arc<Row>, Arc<Clock>)) {
         self.release_by(address, group, handed, |_| {});
+    }
+
+    /// A wave stores.
+    pub(crate) fn stores(&mut self, group: u32, wave: usize, operation: u32) {
+        if let Some(first) = self.live(group).and_then(|live| live.first_stores.get_mut(wave)) {
+            first.get_or_insert(operation);
+        }
+    }
+
+    /// Whether a wave has stored before an operation, and waited for that.
+    pub(crate) fn has_waited(&mut self, group: u32, wave: usize, operation: u32, done: Released) -> bool {
+        let first = self.live(group).and_then(|live| *live.first_stores.get(wave)?);
+        first.is_some_and(|first| first < operation) && done.oldest_write >= operation
+    }
+
+    /// A wave has stored to a place, after it had waited for what it stored before.
+    pub(crate) fn note_release(&mut self, address: u64) {
+        if let Some(place) = self.place(address) {
+            place.is_release = true;
+        }
+    }
+
+    /// Whether waves have handed something over at a place by plain stores: whether one had waited before.
+    pub(crate) fn release_at(&self, address: u64) -> Option<bool> {
+        self.places.get(&(address & !3)).map(|place| place.is_release)
     }
 
     /// The same by an atomic, which may return a value.
