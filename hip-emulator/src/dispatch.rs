@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use wavetap::code_object::ValueKind;
+use wavetap::collect::check::places;
 use wavetap::collect::journals::Changes;
 use wavetap::collect::residency::fewer_workgroups;
 use wavetap::collect::selected::Submitted;
@@ -313,7 +314,7 @@ impl Runtime {
                 of_launch.map_or(kernel, |(_, name)| name).clone_into(&mut at.kernel);
             }
             finding.at.iter_mut().for_each(|at| kernel.clone_into(&mut at.kernel));
-            check.found(finding, |finding| fault_places::complete(finding, bytes, kernel, of_launch));
+            check.found(finding, |finding| places::complete(finding, bytes, kernel, of_launch));
         }
     }
 
@@ -391,7 +392,7 @@ impl Runtime {
         if let Some(check) = &mut self.check {
             let (bytes, mut fault) = (bytes_of(&self.code.images, fault.object), fault.clone());
             fault_places::in_original(bytes, &mut fault);
-            check.found(fault.checked(ordinal + 1), |finding| fault_places::complete(finding, bytes, kernel, None));
+            check.found(fault.checked(ordinal + 1), |finding| places::complete(finding, bytes, kernel, None));
         }
         let text = fault_places::text(bytes_of(&self.code.images, fault.object), fault);
         let status = match fault.kind {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wavetap::code_object::demangle;
+use wavetap::collect::check::places::complete_place;
 use wavetap::emulator::{DispatchOrder, Fault, HostAccess, HostTouch};
 use wavetap::profile::check::{Allocation, Class, Finding, Severity};
 
 use crate::begin::{Begin, End};
 use crate::check::{Accessor, RawCall};
-use crate::fault_places::complete_place;
 use crate::images::loaded_bytes;
 use crate::in_flight::InFlight;
 use crate::objects::streams::{LEGACY, NON_BLOCKING, Place};

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use wavetap_amdgpu::Target;
 
+use crate::engine::check::Check;
 use crate::engine::{Engine, Step, Surroundings};
 use crate::events::Events;
 use crate::gpu::Gpu;
@@ -39,6 +40,8 @@ pub(crate) struct Driver {
     engine: Mutex<Engine>,
     /// Kernels of which it was said that they run past the end of their LDS.
     told: Mutex<BTreeSet<String>>,
+    /// What is checked, if anything is.
+    check: Option<Mutex<Check>>,
     /// Threads that wait for the engine: the one that runs queues lets them go first.
     waiting: AtomicUsize,
 }
@@ -114,7 +117,7 @@ impl Driver {
 
     fn start() -> std::io::Result<Driver> {
         STARTS.set(true);
-        let Settings { target, gpus, compute_units, options } = Settings::read();
+        let Settings { target, gpus, compute_units, options, check } = Settings::read();
         // Without links, as the C library finds it.
         let root = fs::canonicalize(folder()?)?;
         sysfs::write(&root, target, gpus, compute_units)?;
@@ -129,6 +132,7 @@ impl Driver {
             allocations: Mutex::new(Allocations::new(gpus)?),
             engine: Mutex::new(Engine::new(target, &options, gpus)),
             told: Mutex::default(),
+            check: check.as_ref().map(Check::new).map(Mutex::new),
             waiting: AtomicUsize::new(0),
         };
         thread::Builder::new().name("wavetap-kfd".into()).spawn(run_queues)?;
@@ -153,7 +157,8 @@ impl Driver {
     fn turn(&self) -> Step {
         let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         let several_gpus = self.gpus > 1;
-        engine.turn(Surroundings { events: &self.events, told: &self.told, waiting: &self.waiting, several_gpus })
+        let Driver { events, told, waiting, check, .. } = self;
+        engine.turn(Surroundings { events, told, waiting, check: check.as_ref(), several_gpus })
     }
 
     /// A new descriptor of a device file.
@@ -243,6 +248,9 @@ fn folder() -> std::io::Result<PathBuf> {
 /// Removes the folder when the program ends.
 extern "C" fn remove_files() {
     if let Some(driver) = Driver::started() {
+        if let Some(check) = &driver.check {
+            check.lock().unwrap_or_else(PoisonError::into_inner).finish();
+        }
         remove(&driver.root);
     }
 }

@@ -54,6 +54,46 @@ pub(crate) fn pages(address: u64, length: u64) -> Option<MmapRegion> {
     unsafe { MmapRegion::build_raw(address as *mut u8, length as usize, protection, flags) }.ok()
 }
 
+/// A code object that AMD's runtime has loaded, as it tells debuggers: where its virtual address 0 is, and where its
+/// bytes are, as an address (`memory://PROCESS#offset=ADDRESS&size=BYTES`, `file://PATH#offset=OFFSET&size=BYTES`).
+#[repr(C)]
+struct LinkMap {
+    base: usize,
+    name: *const c_char,
+    dynamic: usize,
+    next: *const LinkMap,
+}
+
+/// The start of what has the list of them (`_amdgpu_r_debug`).
+#[repr(C)]
+struct LoadedList {
+    version: c_int,
+    first: *const LinkMap,
+}
+
+/// The code objects that AMD's runtime has loaded: where they are, and where their bytes are.
+pub(crate) fn loaded_objects() -> Vec<(u64, String)> {
+    /// More would not be a list.
+    const MOST: usize = 1 << 16;
+    // SAFETY: the name ends with a zero.
+    let list = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_amdgpu_r_debug".as_ptr()) }.cast::<LoadedList>();
+    let mut found = Vec::new();
+    if list.is_null() {
+        return found;
+    }
+    // SAFETY: the runtime's variable, which is there as long as its library is.
+    let mut next = unsafe { (*list).first };
+    while found.len() < MOST && is_mapped(next as u64 & !0xfff, 1) && !next.is_null() {
+        // SAFETY: an entry of the runtime's list, which is mapped.
+        let LinkMap { base, name, next: after, .. } = unsafe { std::ptr::read(next) };
+        if let Some(name) = path(name) {
+            found.push((base as u64, name.to_string_lossy().into_owned()));
+        }
+        next = after;
+    }
+    found
+}
+
 /// Has a function called when the program ends.
 pub(crate) fn at_exit(function: extern "C" fn()) {
     // SAFETY: the function is this library's, which is never unloaded.

@@ -1,8 +1,10 @@
 //! What the configuration of the run and the environment ask for.
 
 use wavetap_amdgpu::{Board, MachineFact, Target};
+use wavetap_collect::check::CheckConfig;
 use wavetap_collect::config::{Collected, RunConfig};
-use wavetap_emulator::Options;
+use wavetap_emulator::{Options, Passes};
+use wavetap_profile::check::Tool;
 
 use crate::topology::CLOCK_MHZ;
 use crate::{gpu, raw, topology};
@@ -19,6 +21,8 @@ pub(crate) struct Settings {
     /// Of each.
     pub(crate) compute_units: u32,
     pub(crate) options: Options,
+    /// What is checked, if anything is.
+    pub(crate) check: Option<CheckConfig>,
 }
 
 impl Settings {
@@ -69,8 +73,14 @@ impl Settings {
         if let Some((what, _)) = refused.iter().find(|(_, set)| *set) {
             return Err(format!("{what}: not available with the real ROCm libraries"));
         }
+        let check = config.check.clone();
+        let wants = |tool| check.as_ref().is_some_and(|check| check.tools.contains(&tool));
+        let checks = check.is_some();
         let mut options = Options {
-            strict: config.strict,
+            strict: config.strict || checks,
+            passes: Passes { all: checks, accesses: checks, ..Passes::default() },
+            barriers: checks,
+            races: wants(Tool::Races),
             seed: config.seed,
             threads: config.threads,
             clock_mhz: CLOCK_MHZ,
@@ -79,7 +89,7 @@ impl Settings {
         if let Some(fuel) = config.fuel {
             options.fuel = fuel;
         }
-        Ok(Settings { target, gpus, compute_units, options })
+        Ok(Settings { target, gpus, compute_units, options, check })
     }
 }
 

@@ -342,7 +342,7 @@ impl RunOptions {
             ("--strict-continue", *strict_continue, platform.has_tool()),
             ("--suppressions", suppressions.is_some(), platform.has_tool()),
             ("--graph-nodes", *graph_nodes, platform.has_tool()),
-            ("wavetap check", self.check.is_some(), platform.has_tool()),
+            ("wavetap check", self.check.is_some(), no_emulator),
             ("--gpus", gpus.is_some(), platform != Platform::EmulatorRocm),
             ("--strict", self.is_strict(), no_emulator),
             ("--fuel", fuel.is_some(), no_emulator),

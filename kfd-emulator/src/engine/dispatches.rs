@@ -27,7 +27,14 @@ pub(crate) fn advance(
         _ => DIVIDED_TURN,
     };
     let share = Share { instructions, interrupt: Some(around.waiting) };
-    let ended = device.advance(&mut flight, share).map_err(|fault| Trouble::of_kernel(fault, kernel_object))?;
+    let ended = device.advance(&mut flight, share);
+    let found = device.take_findings();
+    if let Some(mut check) = around.check()
+        && !found.is_empty()
+    {
+        check.found(found, device, (kernel_object, queue.launch));
+    }
+    let ended = ended.map_err(|fault| Trouble::of_kernel(fault, kernel_object))?;
     let Some(stats) = ended else {
         queue.flight = Some((flight, began));
         return Ok(None);

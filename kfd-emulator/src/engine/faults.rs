@@ -72,6 +72,9 @@ fn name(device: &Device, kernel_object: u64) -> String {
 }
 
 fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device, around: Surroundings) {
+    if let Some(mut check) = around.check() {
+        check.stopped(fault, device, (kernel_object, queue.launch));
+    }
     let mut fault = fault.clone();
     if let Some(address) = located(device, fault.object, fault.address) {
         fault.address = address;

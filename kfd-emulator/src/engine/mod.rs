@@ -2,6 +2,7 @@
 //! together: one may wait for another, on the same GPU or on another one.
 
 mod aql;
+pub(crate) mod check;
 mod dispatches;
 mod faults;
 mod pm4;
@@ -12,12 +13,13 @@ mod symbols;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wavetap_amdgpu::Target;
 use wavetap_base::error::Error;
 use wavetap_emulator::{Device, Fault, Flight, Options};
 
+use self::check::Check;
 use crate::events::Events;
 use crate::gpu::{Gpu, Gpus};
 use crate::layout::amd_queue;
@@ -42,8 +44,17 @@ pub(crate) struct Surroundings<'d> {
     pub(crate) told: &'d Mutex<BTreeSet<String>>,
     /// Threads that wait for the engine: a kernel's share ends as soon as it can.
     pub(crate) waiting: &'d AtomicUsize,
+    /// What is checked, if anything is.
+    pub(crate) check: Option<&'d Mutex<Check>>,
     /// Whether messages have to say which GPU is meant.
     pub(crate) several_gpus: bool,
+}
+
+impl<'d> Surroundings<'d> {
+    /// What is checked, if anything is.
+    pub(crate) fn check(&self) -> Option<MutexGuard<'d, Check>> {
+        Some(self.check?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A queue.
@@ -57,6 +68,8 @@ pub(crate) struct Queue {
     pub(crate) read_index: u64,
     /// The dispatch in flight, and the tick at which it began.
     pub(crate) flight: Option<(Flight, u64)>,
+    /// Its number, if anything is checked.
+    pub(crate) launch: u64,
     /// How far it is in commands.
     pub(crate) pm4: pm4::State,
     /// A packet's commands are being done.
@@ -185,6 +198,7 @@ impl Engine {
                 write_index,
                 read_index,
                 flight: None,
+                launch: 0,
                 pm4: pm4::State::default(),
                 in_commands: false,
                 broken: false,

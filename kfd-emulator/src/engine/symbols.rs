@@ -32,7 +32,7 @@ fn double(device: &Device, address: u64) -> Option<u64> {
 }
 
 /// Where the object around an address starts, whose virtual address 0 that is.
-fn base(device: &Device, address: u64) -> Option<u64> {
+pub(crate) fn base(device: &Device, address: u64) -> Option<u64> {
     let first = device.allocation_of(address)?.address.max(address.saturating_sub(LARGEST_OBJECT));
     let mut page = address - address % PAGE;
     while page >= first {

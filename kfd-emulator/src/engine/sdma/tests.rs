@@ -28,7 +28,7 @@ fn run(device: &mut Device, words: &[u32]) -> Result<Option<u64>, String> {
     let mut all = [0; MOST_WORDS];
     all[..words.len()].copy_from_slice(words);
     let (events, told, waiting) = (Events::default(), Mutex::default(), AtomicUsize::new(0));
-    let around = Surroundings { events: &events, told: &told, waiting: &waiting, several_gpus: false };
+    let around = Surroundings { events: &events, told: &told, waiting: &waiting, check: None, several_gpus: false };
     packet(&all, device, around).map_err(|trouble| match trouble {
         Trouble::Unknown(what) => what,
         Trouble::Memory { address, .. } => format!("{address:#x}"),

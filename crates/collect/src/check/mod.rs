@@ -1,5 +1,7 @@
 //! Findings of `wavetap check` as a process writes them: each place once, and how often it was found.
 
+pub mod places;
+
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
