@@ -1,5 +1,7 @@
 //! What the processes of a run have found (`wavetap check`).
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs;
 use std::path::Path;
 
@@ -34,7 +36,28 @@ pub(super) fn read(folder: &Path) -> Result<Checked> {
     }
     let mut frames = HostFrames::default();
     all.findings.iter_mut().for_each(|finding| frames.complete(finding));
+    all.findings = united(std::mem::take(&mut all.findings));
     Ok(all)
+}
+
+/// Findings once for each place, now that places of the host have source lines.
+fn united(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut all: Vec<Finding> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for finding in findings {
+        let mut lines = finding.clone();
+        let earlier = lines.other.as_mut().and_then(|other| other.call.as_mut());
+        let frames = lines.call.iter_mut().chain(earlier).flat_map(|call| &mut call.stack);
+        frames.filter(|frame| frame.source.is_some()).for_each(|frame| frame.address = 0);
+        match places.entry(format!("{:?}", lines.place())) {
+            Entry::Occupied(known) => all[*known.get()].count += finding.count,
+            Entry::Vacant(new) => {
+                new.insert(all.len());
+                all.push(finding);
+            }
+        }
+    }
+    all
 }
 
 fn stem(path: &Path) -> String {

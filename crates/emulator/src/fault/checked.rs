@@ -84,8 +84,10 @@ impl Fault {
             FaultKind::LdsRace { offset, access, other } => {
                 let LdsAccess { access: before, instruction, address, wave, missing } = other;
                 finding.access = Some(access_of(*access, format!("{offset:#x}"), 1));
-                finding.message =
-                    format!("{access} of byte {offset:#x} of LDS, not ordered after a {before} of wave {wave}");
+                finding.message = format!(
+                    "{access} of byte {offset:#x} of LDS, not ordered after {} of wave {wave}",
+                    AccessKind::from(*before).with_article()
+                );
                 finding.other = Some(OtherAccess {
                     kind: (*before).into(),
                     at: Some(CodePlace {
@@ -133,7 +135,10 @@ impl Fault {
                         ((*instruction).to_owned(), "a synchronisation with the stream of the other")
                     }
                 };
-                finding.message = format!("{access} of {address:#x}, not ordered after a {before} of {whom}");
+                finding.message = format!(
+                    "{access} of {address:#x}, not ordered after {} of {whom}",
+                    AccessKind::from(*before).with_article()
+                );
                 let at = object.map(|_| CodePlace {
                     kernel: String::new(),
                     address: *at,

@@ -154,6 +154,15 @@ pub enum AccessKind {
     Barrier,
 }
 
+impl AccessKind {
+    /// Its name after its article.
+    #[must_use]
+    pub fn with_article(self) -> String {
+        let article = if matches!(self, AccessKind::Atomic | AccessKind::Fetch) { "an" } else { "a" };
+        format!("{article} {self}")
+    }
+}
+
 impl fmt::Display for AccessKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

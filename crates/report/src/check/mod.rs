@@ -85,7 +85,7 @@ fn finding_lines(finding: &Finding, style: Style, lines: &mut Vec<String>) {
     }
     if let Some(other) = &finding.other {
         let by = other.by.as_ref().map(|by| format!(" of {}", executor(by))).unwrap_or_default();
-        lines.push(format!("  after a {}{by}; missing: {}", other.kind, other.missing));
+        lines.push(format!("  after {}{by}; missing: {}", other.kind.with_article(), other.missing));
         if let Some(at) = &other.at {
             code_lines("the earlier one at", at, style, lines);
         }
