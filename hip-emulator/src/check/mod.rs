@@ -9,8 +9,8 @@ mod copies;
 mod handles;
 mod stacks;
 
-use wavetap::collect::check::{CheckConfig, Recorder};
-use wavetap::profile::check::{AccessKind, Class, Finding, Tool};
+use wavetap::collect::check::{CheckConfig, Recorder, places};
+use wavetap::profile::check::{Class, Finding, Tool};
 
 use crate::handles::last_missing;
 use crate::raw;
@@ -21,13 +21,6 @@ use allocations::Allocations;
 pub(crate) use copies::{CopySide, Place};
 use handles::Handles;
 pub(crate) use stacks::RawCall;
-
-/// Whether an access is of memory that the program has mapped.
-fn is_of_host(finding: &Finding) -> bool {
-    let address = finding.access.as_ref().and_then(|access| access.address.strip_prefix("0x"));
-    let address = address.and_then(|digits| usize::from_str_radix(digits, 16).ok());
-    address.is_some_and(|address| raw::is_mapped(address, 1))
-}
 
 /// Calls that programs make to find something out, so that an error is an answer.
 const QUERIES: [&str; 14] = [
@@ -92,14 +85,7 @@ impl Check {
         if finding.tool == Tool::Memory {
             self.allocations.describe(&mut finding);
         }
-        if finding.class == Class::HostPointer && !is_of_host(&finding) {
-            let class = match finding.access.as_ref().map(|access| access.kind) {
-                Some(AccessKind::Store) => Class::OutOfBoundsStore,
-                Some(AccessKind::Atomic) => Class::OutOfBoundsAtomic,
-                _ => Class::OutOfBoundsLoad,
-            };
-            finding.set_class(class);
-        }
+        places::tell_host_pointer(&mut finding, |address| raw::is_mapped(address as usize, 1));
         self.add(finding, complete);
     }
 

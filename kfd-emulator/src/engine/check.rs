@@ -73,6 +73,7 @@ impl Check {
         let kernel = symbols::kernel(device, kernel_object).unwrap_or_else(|| format!("at {kernel_object:#x}"));
         let others = finding.other.as_mut().and_then(|other| other.at.as_mut());
         finding.at.iter_mut().chain(others).for_each(|at| kernel.clone_into(&mut at.kernel));
+        places::tell_host_pointer(&mut finding, |address| raw::is_mapped(address & !0xfff, 1));
         let Check { recorder, objects, .. } = self;
         recorder.add(finding, |finding| {
             let bytes = base.and_then(|base| objects.entry(base).or_insert_with(|| read(base)).as_deref());

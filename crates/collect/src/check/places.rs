@@ -1,8 +1,26 @@
 //! Names, source lines and variables of what was found, from the code object.
 
 use wavetap_object::code_object::{CodeObject, demangle};
-use wavetap_profile::check::{Class, CodePlace, Finding, Severity, SourceFrame};
+use wavetap_profile::check::{AccessKind, Class, CodePlace, Finding, Severity, SourceFrame};
 use wavetap_profile::map::Source;
+
+/// Of an access far from all allocations, says whether it is of memory of the host: `is_mapped` says whether the
+/// program has mapped an address that is none of the device's.
+pub fn tell_host_pointer(finding: &mut Finding, is_mapped: impl FnOnce(u64) -> bool) {
+    if finding.class != Class::HostPointer {
+        return;
+    }
+    let access = finding.access.as_ref();
+    let address = access.and_then(|access| u64::from_str_radix(access.address.strip_prefix("0x")?, 16).ok());
+    if address.is_some_and(is_mapped) {
+        return;
+    }
+    finding.set_class(match access.map(|access| access.kind) {
+        Some(AccessKind::Store) => Class::OutOfBoundsStore,
+        Some(AccessKind::Atomic) => Class::OutOfBoundsAtomic,
+        _ => Class::OutOfBoundsLoad,
+    });
+}
 
 /// Adds source lines and variables, if this object of the original code is known. `earlier` is the object and the kernel
 /// of the earlier access of a race, if it is of another launch.
