@@ -49,6 +49,13 @@ pub(crate) struct PointerAttributes {
     flags: c_uint,
 }
 
+impl PointerAttributes {
+    /// Memory that HIP does not know. From HIP 6 on, the call succeeds (before, it fails): `hipMemoryTypeUnregistered`,
+    /// `hipInvalidDeviceId`.
+    const UNREGISTERED: PointerAttributes =
+        PointerAttributes { kind: 0, device: -2, device_pointer: 0, host_pointer: 0, is_managed: 0, flags: 0 };
+}
+
 /// Values of `hipMemoryType`: HIP 6 gave them other numbers.
 struct MemoryTypes {
     host: c_int,
@@ -278,6 +285,10 @@ entry_points! {
 
     /// What sort of memory a pointer points to.
     fn hipPointerGetAttributes(out: *mut c_void, pointer: *const c_void) {
-        raw::store(out.cast::<PointerAttributes>(), attributes(pointer as u64)?)
+        let found = match attributes(pointer as u64) {
+            Err(INVALID_VALUE) if !pointer.is_null() && !loaded_as_hip_5() => PointerAttributes::UNREGISTERED,
+            found => found?,
+        };
+        raw::store(out.cast::<PointerAttributes>(), found)
     }
 }

@@ -137,7 +137,13 @@ static void newer() {
     hipPointerAttribute_t attributes;
     OK(hipPointerGetAttributes(&attributes, data));
     CHECK(static_cast<int>(attributes.memoryType) == 2);
+    // Memory that HIP does not know has a type since HIP 6.
+    OK(hipPointerGetAttributes(&attributes, &version));
+    CHECK(static_cast<int>(attributes.memoryType) == 0 && attributes.device == -2 && !attributes.devicePointer);
+    CHECK(hipPointerGetAttributes(&attributes, nullptr) == hipErrorInvalidValue);
     OK(hipFree(data));
+    OK(hipPointerGetAttributes(&attributes, data));
+    CHECK(static_cast<int>(attributes.memoryType) == 0);
 #endif
 }
 
