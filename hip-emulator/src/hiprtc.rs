@@ -36,9 +36,13 @@ const COMPILERS: [&str; 8] =
 /// Folders where ROCm's device libraries are installed; of ROCm in other places Clang knows.
 const DEVICE_LIBRARIES: [&str; 2] = ["/opt/rocm/amdgcn/bitcode", "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode"];
 
-/// What programs need not include: AMD's compiler has these headers built in.
+/// What programs need not include: AMD's compiler has these headers built in. Those of HIP 7 do not include the first
+/// one themselves when a program is compiled while it runs.
 const BUILT_IN: &str = "\
 #include <hip/hip_runtime.h>
+#if __has_include(<hip/amd_detail/device_library_decls.h>)
+#include <hip/amd_detail/device_library_decls.h>
+#endif
 #if __has_include(<hip/amd_detail/amd_warp_functions.h>)
 #include <hip/amd_detail/amd_warp_functions.h>
 #endif
@@ -396,5 +400,22 @@ mod tests {
         let listing = "__wavetap_name_0:\n\t.quad\t_Z1fv\n\t.size\n__wavetap_name_1:\n\t.quad v ; a comment\n";
         assert_eq!(names(listing, 1), Some(vec![c"_Z1fv".into()]));
         assert_eq!(names(listing, 3), None);
+    }
+
+    /// Headers as in HIP 7: those of warps use what another one declares, and do not include it.
+    #[test]
+    fn what_is_built_in_declares_what_it_uses() {
+        let folder = Folder::new().expect("a folder");
+        let details = folder.0.join("hip/amd_detail");
+        fs::create_dir_all(&details).expect("a folder");
+        fs::write(folder.0.join("hip/hip_runtime.h"), "").expect("a header");
+        fs::write(details.join("device_library_decls.h"), "int any_of_wave(int);").expect("a header");
+        fs::write(details.join("amd_warp_functions.h"), "inline int any(int x) { return any_of_wave(x); }")
+            .expect("a header");
+        fs::write(folder.0.join("built_in.h"), BUILT_IN).expect("a header");
+        let mut command = Command::new(compiler().expect("the tests need a Clang"));
+        command.args(["-x", "c++", "-fsyntax-only", "-nostdinc", "-I"]).arg(&folder.0).arg(folder.0.join("built_in.h"));
+        let output = command.output().expect("the compiler runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
