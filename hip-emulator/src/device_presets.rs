@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use wavetap::emulator::Residency;
 use wavetap::isa::{Board, Target};
 
 /// What a board has beside its processor.
@@ -92,6 +93,22 @@ pub(crate) fn preset_of(processor: &str, board: Option<&Board>) -> DevicePreset 
         clock: board.clock_mhz as c_int * 1000,
         ..usual
     }
+}
+
+/// What the board has room for, by its own compute units.
+pub(crate) fn residency_of(target: Target, board: Option<&Board>) -> Residency {
+    let pairs = if target.has_wgp_mode() { 2 } else { 1 };
+    let compute_units = preset_of(target.name(), board).multiprocessors.unsigned_abs() * pairs;
+    let of_target = |board: &&Board| board.target == target.name();
+    let name = match board.filter(of_target) {
+        Some(board) => board.title.to_owned(),
+        None => {
+            let usual = Board::all().iter().find(of_target).filter(|board| board.compute_units == compute_units);
+            let name = usual.map_or("a GPU", |board| board.title);
+            format!("{name} with {compute_units} compute units (assumed for {}; see --board)", target.name())
+        }
+    };
+    Residency { compute_units, board: name.into() }
 }
 
 fn usual_of(processor: &str) -> DevicePreset {

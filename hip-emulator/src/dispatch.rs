@@ -280,6 +280,7 @@ impl Runtime {
         if let Some((snapshot, alone)) = of.snapshot.take() {
             self.complete(snapshot, alone);
         }
+        self.note_output(&of.kernel.name, of.ordinal);
         let cycles = stats.time.as_ref().map_or(0, |time| time.cycles);
         let cycle = self.clocks.kernel(of.started.cycle, cycles, of.workgroups);
         Ok(Some(End { cycle, ..of.started.clone().with(of.flight.number()) }))
@@ -316,6 +317,16 @@ impl Runtime {
             finding.at.iter_mut().for_each(|at| kernel.clone_into(&mut at.kernel));
             check.found(finding, |finding| places::complete(finding, bytes, kernel, of_launch));
         }
+    }
+
+    /// Notes what a kernel has left in memory that has ended.
+    fn note_output(&mut self, kernel: &str, ordinal: u64) {
+        let others_go_on = self.tasks.running().next().is_some();
+        let (Some(check), Some((device, _))) = (&mut self.check, &mut self.device) else { return };
+        let images = &self.code.images;
+        check.ended((device, ordinal + 1, kernel), others_go_on, |finding, write| {
+            places::complete(finding, bytes_of(images, write.object), kernel, None);
+        });
     }
 
     /// Whether nothing is to be collected of a dispatch, where only some of them are chosen; records why.

@@ -17,7 +17,7 @@ use crate::check::{Check, CopySide, Place};
 use crate::choice::choose_device;
 use crate::clocks::Clocks;
 use crate::collection::Collection;
-use crate::device_presets::preset_of;
+use crate::device_presets::{preset_of, residency_of};
 use crate::extents::Extent;
 use crate::findings::Findings;
 use crate::graph_memory::GraphMemory;
@@ -170,6 +170,8 @@ impl Runtime {
             let id = choose_device(self.settings.target.as_ref(), &available);
             let target = Target::by_name(&id.processor).filter(|target| target.emulated()).ok_or(NO_DEVICE)?;
             let default = Options::default();
+            let wants =
+                |tools: &[Tool]| self.check.as_ref().is_some_and(|check| tools.iter().any(|tool| check.wants(*tool)));
             let options = Options {
                 strict: self.settings.strict,
                 seed: self.settings.seed,
@@ -178,7 +180,9 @@ impl Runtime {
                 passes: default.passes,
                 barriers: self.settings.check.is_some(),
                 // The shadow of memory goes by the same notes.
-                races: self.check.as_ref().is_some_and(|check| check.wants(Tool::Races) || check.wants(Tool::Init)),
+                races: wants(&[Tool::Races, Tool::Init, Tool::Sync]),
+                residency: wants(&[Tool::Sync]).then(|| residency_of(target, self.settings.board)),
+                schedule: self.settings.check.as_ref().and_then(|check| check.schedule),
                 trace: self.collection.traces() || self.collection.fidelity.is_some(),
                 // The strict mode executes instructions one by one anyway.
                 trace_lanes: self.settings.strict && self.collection.traces(),

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use wavetap_base::error::{Error, Result, ResultExt};
-use wavetap_profile::check::{Finding, Line};
+use wavetap_profile::check::{Finding, Line, Output, OutputPage};
 
 use super::host_frames::HostFrames;
 use crate::files;
@@ -20,6 +20,10 @@ pub struct Checked {
     pub findings: Vec<Finding>,
     /// What could not be looked at.
     pub not_checked: Vec<String>,
+    /// What launches have left in memory ([`RunOptions::outputs`](super::RunOptions::outputs)).
+    pub outputs: Vec<Output>,
+    /// Pages of that.
+    pub pages: Vec<OutputPage>,
 }
 
 /// Reads what processes left in a folder.
@@ -89,6 +93,8 @@ fn add(all: &mut Checked, data: &[u8]) -> Result<()> {
             }
             Line::NotChecked(what) if all.not_checked.contains(&what) => {}
             Line::NotChecked(what) => all.not_checked.push(what),
+            Line::Output(output) => all.outputs.push(output),
+            Line::Page(page) => all.pages.push(page),
         }
     }
     Ok(())

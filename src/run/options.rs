@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wavetap_amdgpu::Board;
 use wavetap_base::error::Result;
 use wavetap_base::glob;
-use wavetap_collect::check::CheckConfig;
+use wavetap_collect::check::{CheckConfig, Outputs};
 use wavetap_collect::config::{self, CaptureConfig, Collected, RunConfig};
 use wavetap_collect::selected::DispatchNumbers;
 use wavetap_collect::session::WorkgroupSample;
@@ -131,6 +131,11 @@ pub struct RunOptions {
     /// Emulator: what is checked ([`Finished::checked`](super::Finished::checked)); nothing if none. Implies `strict`,
     /// and goes on after whatever it can.
     pub check: Option<Vec<Tool>>,
+    /// Emulator: the order of workgroups and waves while it is checked; left to the seed if none, 0 is the usual one.
+    pub schedule: Option<u64>,
+    /// Emulator: what is written of the memory that kernels leave while it is checked
+    /// ([`Checked::outputs`](super::Checked::outputs)).
+    pub outputs: Option<Outputs>,
     /// Emulator: seed of everything that is random.
     pub seed: u64,
     /// Emulator: most wave-instructions that one dispatch may execute; 50,000,000,000 if none.
@@ -382,10 +387,12 @@ impl RunOptions {
             strict_continue: self.strict_continue,
             suppressions: files.suppressions.map(Path::to_owned),
             findings: Some(files.findings.to_owned()),
-            check: self
-                .check
-                .as_ref()
-                .map(|tools| CheckConfig { tools: tools.clone(), folder: files.journals.to_owned() }),
+            check: self.check.as_ref().map(|tools| CheckConfig {
+                tools: tools.clone(),
+                folder: files.journals.to_owned(),
+                schedule: self.schedule,
+                outputs: self.outputs,
+            }),
             seed: self.seed,
             fuel: self.fuel,
             threads: self.threads.unwrap_or_default() as usize,

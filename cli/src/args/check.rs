@@ -66,6 +66,8 @@ impl FailOnSeverity {
   wavetap check --suppressions known.txt -- ./app                   lines like: lds-race *merge* merge.hpp:40
   wavetap check --format json --report check.json -- ./app
   wavetap check --baseline check.json -- ./app                      only what that report does not have
+  wavetap check --schedules 20 -- ./app                             other orders of workgroups and waves
+  wavetap check --schedule-seed 7 -- ./app                          one of these again
   wavetap check --format sarif --report check.sarif -- ./app        for code review
   wavetap check --format junit --report check.xml --fail-on error -- ./app")]
 pub struct CheckArgs {
@@ -86,6 +88,15 @@ pub struct CheckArgs {
     /// Seed of everything that is random (order of waves, undefined contents)
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
+    /// Run the application so many times, each time with another order of workgroups and waves: findings of all runs
+    /// are put together, and what kernels leave in memory, the standard output and the exit code are compared. Standard
+    /// input is empty then
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub schedules: u64,
+    /// The order of workgroups and waves, as findings of --schedules name it; 0 is the usual one. Together with
+    /// --schedules: the first order that is tried besides the usual one
+    #[arg(long, value_name = "S")]
+    pub schedule_seed: Option<u64>,
     /// Most wave-instructions that one dispatch may execute, after which it is stopped [default: 50000000000]
     #[arg(long, value_name = "N")]
     pub fuel: Option<u64>,

@@ -11,6 +11,7 @@ use wavetap::report::findings::sarif;
 use wavetap::run::{Collect, Launch};
 use wavetap::stderr_line;
 
+use super::orders;
 use super::run::launch_code;
 use crate::args::{CheckArgs, CheckFormat, LookArgs};
 use crate::{files, launch, output};
@@ -32,9 +33,18 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
     options.check = Some(tools.clone());
     options.collect = Collect::NOTHING;
     let app = launch::find(&args.app)?;
-    let ended = Launch { app: &app, executable: None, options: &options, at_load: None }.execute(&launch::Terminal)?;
+    let several = args.schedules > 1;
+    let schedule_seeds = if several { orders::seeds(args.schedules, args.schedule_seed) } else { Vec::new() };
+    let (ended, checked) = if several {
+        orders::run(&app, options, &schedule_seeds, &tools)?
+    } else {
+        options.schedule = args.schedule_seed;
+        let ended =
+            Launch { app: &app, executable: None, options: &options, at_load: None }.execute(&launch::Terminal)?;
+        let checked = ended.checked().ok_or_else(|| Error::internal("nothing was checked"))?.clone();
+        (ended, checked)
+    };
     launch::say(&ended, []);
-    let checked = ended.checked().ok_or_else(|| Error::internal("nothing was checked"))?.clone();
     let mut not_checked = checked.not_checked;
     if checked.processes == 0 {
         not_checked.push("the application never used the HIP runtime: nothing was checked".to_owned());
@@ -53,6 +63,7 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
         command,
         tools,
         seed: args.seed,
+        schedule_seeds,
         exit_code: ended.exit_code(),
         findings,
         suppressed,

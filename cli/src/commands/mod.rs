@@ -12,6 +12,7 @@ pub mod launches;
 pub mod memory;
 pub mod merge;
 pub mod mix;
+mod orders;
 pub mod profile;
 pub mod replay;
 pub mod report;

@@ -79,12 +79,13 @@ pub use device::Device;
 pub use device::flight::{Flight, Share};
 pub use exec::missing::missing;
 pub use fault::findings::{Finding, FindingKind, Passes, Suppressions};
+pub use fault::last_write::LastWrite;
 pub use fault::overrun::{Beyond, Overrun};
 pub use fault::{
     BarrierProblem, Fault, FaultKind, GlobalAccess, LdsAccess, MemoryAccess, MissingOrder, MissingSynchronisation,
 };
 pub use fidelity::exactness;
-pub use launch::options::Options;
+pub use launch::options::{Options, Residency};
 pub use launch::packet::{Dispatch, QueuedPacket};
 pub use launch::registers::RegisterDispatch;
 pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};

@@ -7,6 +7,7 @@ mod accesses;
 mod allocations;
 mod copies;
 mod handles;
+mod outputs;
 mod stacks;
 
 use wavetap::collect::check::{CheckConfig, Recorder, places};
@@ -47,6 +48,8 @@ pub(crate) struct Check {
     pub(crate) allocations: Allocations,
     pub(crate) handles: Handles,
     pub(crate) accesses: Accesses,
+    /// Kernels that have ended since it was last written what is in memory.
+    kernels: Vec<String>,
     /// Whether the call that fails next has a finding already.
     explained: bool,
 }
@@ -61,6 +64,7 @@ impl Check {
             allocations: Allocations::default(),
             handles: Handles::default(),
             accesses: Accesses::default(),
+            kernels: Vec::new(),
             explained: false,
         }
     }

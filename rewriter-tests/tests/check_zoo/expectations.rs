@@ -39,6 +39,10 @@ pub struct Program {
     pub targets: Vec<String>,
     /// Why it is not checked on AMD's runtime.
     pub rocm: Option<String>,
+    /// Wave-instructions that a launch may execute.
+    pub fuel: Option<u64>,
+    /// How many orders of workgroups and waves are tried.
+    pub schedules: Option<u64>,
     /// Why its mistake is not found yet. What is reported of it must be right all the same.
     pub not_found: Option<String>,
     pub buggy: Vec<Expected>,

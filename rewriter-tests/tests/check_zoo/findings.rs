@@ -95,16 +95,20 @@ fn line(program: &Program, place: &Value) -> Option<String> {
     program.lines.get(name)?.get(at).cloned()
 }
 
-/// How the findings of a report differ from what is expected of a version on a target. Notes are not compared.
+/// How the findings of a report differ from what is expected of a version on a target. Notes are
+/// compared only where one of their class is expected.
 pub fn differences(program: &Program, mended: bool, target: &str, report: &Value) -> Result<Vec<Failure>, Failure> {
     let findings = report["findings"].as_array().ok_or("the report has no findings")?;
     let mut found: Vec<Found> = findings.iter().map(|finding| Found::of(program, finding)).collect();
-    found.retain(|found| found.severity != "note");
     if program.stops && !mended {
         found.retain(|found| found.tool != "api");
     }
     let expected: Vec<&Expected> =
         if mended { Vec::new() } else { program.buggy.iter().filter(|expected| expected.is_on(target)).collect() };
+    let is_note = |each: &&Expected| each.severity.as_deref() == Some("note");
+    let is_compared =
+        |found: &Found| program.buggy.iter().filter(is_note).any(|each| each.classes.contains(&found.class));
+    found.retain(|found| found.severity != "note" || is_compared(found));
     let mut wrong = Vec::new();
     for each in &found {
         if !expected.iter().any(|expected| each.is(expected)) {

@@ -111,6 +111,9 @@ impl Subject {
             let (seed, file) = (seed.to_string(), self.file.display().to_string());
             let mut line = vec!["check", "--format", "json", "--report", "report.json", "--target", &self.target];
             line.extend(["--seed", &seed]);
+            let [schedules, fuel] = [self.program.schedules, self.program.fuel].map(|it| it.map(|it| it.to_string()));
+            line.extend(schedules.iter().flat_map(|count| ["--schedules", count]));
+            line.extend(fuel.iter().flat_map(|count| ["--fuel", count]));
             line.extend(if self.rocm { ["--stack", "rocm"] } else { ["--stack", "hip"] });
             line.extend(["--", &file, version(mended)]);
             let finished = command::run(&self.wavetap, &line, &[], scratch.path())?;

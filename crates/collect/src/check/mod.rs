@@ -23,6 +23,30 @@ pub struct CheckConfig {
     pub tools: Vec<Tool>,
     /// The folder where each process writes what it finds, as `PID.findings`.
     pub folder: PathBuf,
+    /// The order of workgroups and waves, where it is not left to the seed; 0 is the usual one.
+    pub schedule: Option<u64>,
+    /// What is written of the memory that kernels leave, if anything is.
+    pub outputs: Option<Outputs>,
+}
+
+/// What is written of the memory that kernels leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outputs {
+    /// A digest for each launch.
+    Digests,
+    /// And the memory itself, after one launch.
+    Pages {
+        /// Its number.
+        launch: u64,
+    },
+    /// And a finding that says which instruction of a launch has written a byte.
+    Byte {
+        /// Its number.
+        launch: u64,
+        /// Of the byte.
+        address: u64,
+    },
 }
 
 /// A place that was found, and what was written of it.
@@ -112,6 +136,11 @@ impl Recorder {
         self.write(&Line::Found(Box::new(finding)));
     }
 
+    /// Writes what a launch has left in memory.
+    pub fn output(&mut self, line: &Line) {
+        self.write(line);
+    }
+
     /// Says what cannot be looked at.
     pub fn not_checked(&mut self, what: String) {
         self.write(&Line::NotChecked(what));
@@ -153,7 +182,7 @@ mod tests {
     #[test]
     fn a_place_is_written_once_and_counted() {
         let folder = tempfile::tempdir().expect("a folder");
-        let config = CheckConfig { tools: vec![Tool::Api], folder: folder.path().to_owned() };
+        let config = CheckConfig { tools: vec![Tool::Api], folder: folder.path().to_owned(), ..CheckConfig::default() };
         let mut recorder = Recorder::new(&config);
         let finding = |function: &str| {
             let mut finding = Finding::new(Class::Leak, "8 bytes");

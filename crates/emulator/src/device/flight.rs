@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustc_hash::FxHasher;
 
 use crate::run::code::Code;
+use crate::run::paused::PausedWorker;
 use crate::run::plan::Plan;
 use crate::run::shared::DispatchProgress;
-use crate::run::worker::{PausedWorker, Workgroup};
+use crate::run::worker::Workgroup;
 use crate::shadow::global::dispatches::DispatchNumber;
 use crate::state::wave::Status;
 use crate::timing;

@@ -2,6 +2,7 @@
 
 pub(crate) mod flight;
 mod host_program;
+pub(crate) mod outputs;
 pub(crate) mod workers;
 
 use wavetap_amdgpu::Target;

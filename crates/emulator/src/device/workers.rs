@@ -17,9 +17,10 @@ use crate::launch::options::Options;
 use crate::launch::packet::{Dispatch, Origin};
 use crate::memory::Memory;
 use crate::run::code::Code;
+use crate::run::paused::PausedWorker;
 use crate::run::plan::Plan;
 use crate::run::shared::{DispatchProgress, Shared};
-use crate::run::worker::{PausedWorker, Worker};
+use crate::run::worker::Worker;
 use crate::shadow::global::GlobalRaces;
 use crate::state::op::Op;
 use crate::timing;
@@ -38,7 +39,7 @@ pub(crate) fn begin(
     origin: Origin,
 ) -> Result<Flight, Fault> {
     let plan = Plan::new(memory, target, options, dispatch, origin).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
-    let lead = PausedWorker::new(options, dispatch, clock, (0..plan.slots).rev().collect());
+    let lead = PausedWorker::new(options, &plan, clock, (0..plan.slots).rev().collect());
     let stage = if options.timing.is_some() {
         Stage::Timed(TimedStage::NotBegun(None))
     } else if options.strict || options.origins || threads(options) == 1 {
@@ -155,7 +156,7 @@ fn divide(shared: &Shared, lead: &mut Worker, others: &mut Vec<Helper>, helpers:
     shared.gws().join(helping);
     others.extend(shares.into_iter().map(|places| Helper {
         code: helpers.pop().unwrap_or_else(|| lead.fork_code()),
-        paused: Some(PausedWorker::new(shared.options, &shared.plan.dispatch, lead.clock(), places)),
+        paused: Some(PausedWorker::new(shared.options, shared.plan, lead.clock(), places)),
         done: false,
     }));
     Stage::Divided(false)

@@ -62,14 +62,12 @@ impl Fault {
                 if matches!(class, Class::HostPointer | Class::NullPointer) {
                     return finding;
                 }
-                finding.allocation = near.map(|memory| Allocation {
-                    address: memory.address,
-                    size: memory.size,
-                    offset: address.wrapping_sub(memory.address) as i64,
-                    variable: None,
-                    made: None,
-                    freed: None,
-                });
+                finding.allocation = near.map(|memory| allocation_of(&memory, *address));
+            }
+            FaultKind::EndlessWait { address, size, nearest }
+            | FaultKind::NoProgress { address, size, nearest, .. } => {
+                finding.access = Some(access_of(MemoryAccess::Load, format!("{address:#x}"), *size));
+                finding.allocation = nearest.map(|memory| allocation_of(&memory, *address));
             }
             FaultKind::LdsBounds { offset, size, access, .. } => {
                 finding.access = Some(access_of(*access, format!("{offset:#x}"), *size));
@@ -222,8 +220,20 @@ impl Fault {
             FaultKind::LaneConflict { .. } => Class::LaneConflict,
             FaultKind::Barrier { problem: BarrierProblem::Different { .. } } => Class::DifferentBarriers,
             FaultKind::Barrier { .. } => Class::DivergentBarrier,
+            FaultKind::NoProgress { .. } => Class::NotResident,
             _ => Class::Stopped,
         }
+    }
+}
+
+fn allocation_of(memory: &Memory, address: u64) -> Allocation {
+    Allocation {
+        address: memory.address,
+        size: memory.size,
+        offset: address.wrapping_sub(memory.address) as i64,
+        variable: None,
+        made: None,
+        freed: None,
     }
 }
 

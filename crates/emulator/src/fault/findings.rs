@@ -43,6 +43,8 @@ pub enum FindingKind {
     Misaligned,
     /// A barrier that not all of a workgroup come to.
     Barrier,
+    /// Workgroups that wait for one that has no room beside them: it begins all the same.
+    NoProgress,
 }
 
 impl FindingKind {
@@ -72,6 +74,7 @@ impl FindingKind {
             FindingKind::ScratchBounds => "scratch-bounds",
             FindingKind::Misaligned => "misaligned",
             FindingKind::Barrier => "barrier",
+            FindingKind::NoProgress => "no-progress",
             FindingKind::GlobalRace => "race",
             FindingKind::SameValue => "same-value",
             FindingKind::Lanes => "lanes",
@@ -106,6 +109,7 @@ impl FindingKind {
             FaultKind::ScratchBounds { .. } => Some(FindingKind::ScratchBounds),
             FaultKind::Misaligned { .. } => Some(FindingKind::Misaligned),
             FaultKind::Barrier { .. } => Some(FindingKind::Barrier),
+            FaultKind::NoProgress { .. } => Some(FindingKind::NoProgress),
             _ => None,
         }
     }

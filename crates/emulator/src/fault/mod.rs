@@ -2,10 +2,12 @@
 
 mod checked;
 pub(crate) mod findings;
+pub(crate) mod last_write;
 pub(crate) mod overrun;
 pub(crate) mod stop;
 
 use std::fmt;
+use std::sync::Arc;
 
 use wavetap_amdgpu::Limit;
 use wavetap_base::error::{Error, Kind};
@@ -280,6 +282,32 @@ pub enum FaultKind {
     },
     /// The dispatch used up its fuel.
     OutOfFuel,
+    /// The same, while a wave waited for a change of memory.
+    EndlessWait {
+        /// Where.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// The allocation there.
+        nearest: Option<Allocation>,
+    },
+    /// Workgroups that wait for one that has no room beside them ([`Options::residency`](crate::Options::residency)).
+    NoProgress {
+        /// How many wait.
+        waiting: u64,
+        /// How many workgroups of the dispatch the GPU holds.
+        room: u64,
+        /// The GPU, in words.
+        board: Arc<str>,
+        /// What they wait for a change of.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// The workgroup that writes there.
+        writer: [u32; 3],
+        /// The allocation there.
+        nearest: Option<Allocation>,
+    },
     /// No workgroup of the dispatch fits on a compute unit.
     NoRoom {
         /// What there is too little of.
@@ -426,6 +454,16 @@ impl fmt::Display for FaultKind {
             FaultKind::Undefined { what } => write!(f, "undefined: {what}"),
             FaultKind::Trap { id } => write!(f, "s_trap {id}"),
             FaultKind::OutOfFuel => f.write_str("the dispatch used up its fuel"),
+            FaultKind::EndlessWait { address, size, .. } => write!(
+                f,
+                "the dispatch used up its fuel while a wave waited in a loop for a change of the {size} bytes at \
+                    {address:#x}"
+            ),
+            FaultKind::NoProgress { waiting, room, board, address, writer: [x, y, z], .. } => write!(
+                f,
+                "{waiting} workgroups wait for one that has no room on {board}, where {room} fit: workgroup ({x}, {y}, \
+                    {z}) writes {address:#x}, and begins only when one of them ends"
+            ),
             FaultKind::NoRoom { limit, reason } => write!(f, "the launch is limited by {limit}: {reason}"),
             FaultKind::Setup { reason } => write!(f, "the dispatch cannot be set up: {reason}"),
         }
@@ -453,7 +491,7 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Error {
         let kind = match fault.kind {
             FaultKind::UnknownInstruction { .. } => Kind::Unsupported,
-            FaultKind::OutOfFuel | FaultKind::NoRoom { .. } => Kind::Limit,
+            FaultKind::OutOfFuel | FaultKind::EndlessWait { .. } | FaultKind::NoRoom { .. } => Kind::Limit,
             _ => Kind::Malformed,
         };
         Error::new(kind, fault.to_string())

@@ -16,6 +16,8 @@ pub(crate) struct Launch {
     pub strict: bool,
     /// Findings that do not stop it.
     pub passes: Arc<Passes>,
+    /// Waves that wait for a change of memory are found.
+    pub waits: bool,
     /// Barriers that not all come to are found.
     pub barriers: bool,
     /// The target, with the wave size of the kernel.

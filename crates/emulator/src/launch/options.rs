@@ -8,6 +8,15 @@ use wavetap_amdgpu::EventHazards;
 use crate::fault::findings::Passes;
 use crate::trace::timing::Timing;
 
+/// What a GPU has room for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Residency {
+    /// Its compute units.
+    pub compute_units: u32,
+    /// What reports call it.
+    pub board: Arc<str>,
+}
+
 /// How a [`crate::Device`] behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -24,6 +33,12 @@ pub struct Options {
     pub barriers: bool,
     /// Chooses everything random; the same seed gives the same run.
     pub seed: u64,
+    /// Chooses the order of workgroups and waves in strict mode in another manner than the seed does; 0 is the usual
+    /// order. What is undefined is then the same in all orders, as far as it is there when a workgroup begins.
+    pub schedule: Option<u64>,
+    /// Strict mode also finds workgroups that wait for one that has no room beside them. Has an effect together with
+    /// [`Options::races`].
+    pub residency: Option<Residency>,
     /// Wave-instructions that a dispatch may execute.
     pub fuel: u64,
     /// Collects a [`crate::Trace`] for each dispatch.
@@ -57,6 +72,8 @@ impl Default for Options {
             passes: Passes::default(),
             barriers: false,
             seed: 0,
+            schedule: None,
+            residency: None,
             fuel: 50_000_000_000,
             trace: false,
             trace_lanes: false,

@@ -11,6 +11,7 @@ use wavetap_amdgpu::{Demand, Limit, Target, VgprMsb, scalar};
 
 use super::demands::Described;
 use super::pool::Pool;
+use super::room::{Room, resident_waves};
 use crate::address::allocation::AllocationKind;
 use crate::address::aperture::{PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::fault::{FaultKind, MemoryAccess};
@@ -83,6 +84,8 @@ pub(crate) struct Plan {
     user_data: Option<Vec<u32>>,
     /// Waves that may be resident at once, limited by scratch.
     pub slots: usize,
+    /// What a GPU has room for, where that is looked at.
+    pub room: Option<Room>,
     /// Its number among dispatches and accesses of the host, where races in memory are checked.
     pub number: DispatchNumber,
 }
@@ -249,7 +252,8 @@ impl Plan {
         let (vgprs, agprs) = vector_registers(target, &descriptor);
         let sgprs = scalar_registers(target, &descriptor);
         let wave_scratch_size = (u64::from(dispatch.private_segment_size) * u64::from(lanes)).next_multiple_of(1024);
-        let slots = resident_waves(wave_scratch_size);
+        let room = Room::new(options, target, || descriptor.demand(target, x * y * z, dispatch.group_segment_size));
+        let slots = resident_waves(wave_scratch_size, room.is_some());
         // No more than there are waves.
         let most = groups.map(u64::from).iter().product::<u64>().saturating_mul(u64::from((x * y * z).div_ceil(lanes)));
         let (packet, queue) = match origin {
@@ -270,6 +274,7 @@ impl Plan {
                 strict: options.strict,
                 target,
                 passes: Arc::new(options.passes.clone()),
+                waits: room.is_some(),
                 barriers: options.strict && options.barriers,
                 lanes: lanes as usize,
                 wait_states: target.wait_states(),
@@ -296,12 +301,19 @@ impl Plan {
             queued: !matches!(origin, Origin::Caller),
             user_data: registers.map(|registers| registers.user_data.clone()),
             slots: (slots as u64).min(most) as usize,
+            room,
             number: DispatchNumber::default(),
         };
         if !plan.queued {
             plan.write_packet(&memory.view())?;
         }
         Ok(plan)
+    }
+
+    /// The place of a workgroup in the order of their ids.
+    pub(crate) fn number_of(&self, id: [u32; 3]) -> u64 {
+        let ([nx, ny, _], [x, y, z]) = (self.groups.map(u64::from), id.map(u64::from));
+        (z * ny + y) * nx + x
     }
 
     /// Frees what [`Plan::new`] put into memory.
@@ -657,16 +669,6 @@ fn vector_registers(target: Target, d: &Descriptor) -> (usize, usize) {
         let vector = allocated.min(target.max_vgprs() as usize);
         (vector, if target.has_accum() { vector } else { 0 })
     }
-}
-
-/// How many waves may be resident so that scratch stays bounded.
-fn resident_waves(wave_scratch_size: u64) -> usize {
-    /// As many as a large GPU holds.
-    const MOST: u64 = 2048;
-    /// Two workgroups of the largest size.
-    const LEAST: u64 = 32;
-    const ARENA: u64 = 1 << 30;
-    (ARENA / wave_scratch_size.max(1)).clamp(LEAST, MOST) as usize
 }
 
 fn runtime(memory: &mut Memory, size: u64) -> Result<u64, FaultKind> {

@@ -14,14 +14,14 @@ use super::code::Code;
 use super::counts::{OpCount, executed_ops, tally};
 use super::origins::OriginBook;
 use super::plan::Plan;
+use super::residency::WaitingGroups;
+use super::schedule::Schedule;
 use super::shared::Shared;
 use super::straight_line::run_straight_line;
 use crate::address::{CodeAddress, ObjectId};
 use crate::fault::findings::Findings;
 use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
-use crate::launch::options::Options;
-use crate::launch::packet::Dispatch;
 use crate::memory::View;
 use crate::op::Site;
 use crate::shadow::global::GlobalRaces;
@@ -37,8 +37,6 @@ use crate::trace::{DispatchStats, Trace};
 
 /// Instructions a wave runs before another has its turn, where nothing is random.
 const QUANTUM: u64 = 20_000;
-/// Workgroups that run side by side at first; more are let in when none of them gets done.
-const STRICT_GROUPS: usize = 4;
 /// Instructions without a workgroup getting done, after which one more is let in: it may be waited for.
 const PATIENCE: u64 = 200_000;
 /// What it takes of a share of instructions to find that a workgroup waits.
@@ -48,11 +46,11 @@ const PER_MICROSECOND: u64 = 100;
 /// Instructions of a share that are executed before an interrupt ends it: a caller that polls for the end must not
 /// keep it from that.
 const LEAST: u64 = 20_000;
-/// In strict mode the next workgroup is any of the first few that are left.
-const WINDOW: usize = 16;
 
 /// A workgroup that is running.
 pub(crate) struct Workgroup {
+    /// How many the worker had begun with it.
+    pub number: u64,
     pub lds: Vec<u8>,
     pub waves: Vec<Wave>,
     pub barrier: Barrier,
@@ -68,10 +66,10 @@ pub(crate) struct Worker<'a> {
     pub random: Random,
     pub stats: DispatchStats,
     /// By instruction.
-    counts: Vec<OpCount>,
+    pub(super) counts: Vec<OpCount>,
     /// Those that are not zero are among these.
-    counted: Range<usize>,
-    origins: Option<OriginBook>,
+    pub(super) counted: Range<usize>,
+    pub(super) origins: Option<OriginBook>,
     pub findings: Findings,
     /// The accesses of global memory, where races there are checked.
     pub races: Option<Box<GlobalRaces>>,
@@ -81,22 +79,26 @@ pub(crate) struct Worker<'a> {
     pub(super) running: Vec<Workgroup>,
     /// Workgroups of which one is begun next.
     pub(super) window: Vec<[u32; 3]>,
+    /// In which order they begin and run, where that is chosen at random.
+    pub(super) schedule: Schedule,
+    /// Workgroups that wait for others.
+    pub(super) waiting: WaitingGroups,
     /// Workgroups that run side by side.
     pub(super) wanted: usize,
     /// Instructions since a workgroup was begun or got done.
-    waited: u64,
+    pub(super) waited: u64,
     /// Which workgroup's turn it is, and the instructions that it has executed of it, where nothing is random.
-    turn: (usize, u64),
+    pub(super) turn: (usize, u64),
     /// When it was found that all its workgroups wait for those of others, in releases by global wave sync.
     pub(super) waits_since: Option<u64>,
     /// Ticks that the last instruction made pass, which waits for a clock.
     pub(crate) passed: u64,
     /// How long it slept, for a wave that waits for a clock, and no share was charged for yet.
-    slept: Duration,
+    pub(super) slept: Duration,
     /// The lines that are accessed, where they are noted.
-    lines: Option<Vec<WarmLine>>,
+    pub(super) lines: Option<Vec<WarmLine>>,
     /// A list for them.
-    unused_lines: Vec<WarmLine>,
+    pub(super) unused_lines: Vec<WarmLine>,
 }
 
 /// Where a wave was when it was stopped.
@@ -106,138 +108,7 @@ pub(crate) struct Stopped {
     pub pc: u64,
 }
 
-/// A [`Worker`] while others have their turn.
-pub(crate) struct PausedWorker {
-    clock: u64,
-    random: Random,
-    stats: DispatchStats,
-    counts: Vec<OpCount>,
-    counted: Range<usize>,
-    origins: Option<OriginBook>,
-    work: WorkRows,
-    free: Vec<usize>,
-    running: Vec<Workgroup>,
-    window: Vec<[u32; 3]>,
-    wanted: usize,
-    waited: u64,
-    turn: (usize, u64),
-    waits_since: Option<u64>,
-}
-
-impl PausedWorker {
-    /// One that has done nothing yet.
-    pub(crate) fn new(options: &Options, dispatch: &Dispatch, clock: u64, free: Vec<usize>) -> Self {
-        PausedWorker {
-            clock,
-            random: Random::new(options.seed ^ dispatch.dispatch_id.rotate_left(32)),
-            stats: DispatchStats::default(),
-            counts: Vec::new(),
-            counted: 0..0,
-            origins: options.origins.then(OriginBook::new),
-            work: WorkRows::default(),
-            free,
-            running: Vec::new(),
-            window: Vec::new(),
-            wanted: if options.strict { STRICT_GROUPS } else { 1 },
-            waited: 0,
-            turn: (0, 0),
-            waits_since: None,
-        }
-    }
-
-    /// Its workgroups that have begun and not ended.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &Workgroup> {
-        self.running.iter()
-    }
-}
-
 impl<'a> Worker<'a> {
-    /// Goes on where it was paused.
-    pub(crate) fn resume(shared: &'a Shared<'a>, code: &'a mut Code, paused: PausedWorker) -> Self {
-        let PausedWorker {
-            clock,
-            random,
-            stats,
-            mut counts,
-            counted,
-            origins,
-            work,
-            free,
-            running,
-            window,
-            wanted,
-            waited,
-            turn,
-            waits_since,
-        } = paused;
-        let memory = shared.memory.view_of_kernels(shared.options.strict);
-        if counts.is_empty() {
-            counts = std::mem::take(&mut code.pool.counts);
-        }
-        Worker {
-            shared,
-            memory,
-            code,
-            clock,
-            random,
-            stats,
-            counts,
-            counted,
-            origins,
-            findings: Findings::default(),
-            races: None,
-            work,
-            free,
-            running,
-            window,
-            wanted,
-            waited,
-            turn,
-            waits_since,
-            passed: 0,
-            slept: Duration::ZERO,
-            lines: None,
-            unused_lines: Vec::new(),
-        }
-    }
-
-    /// What it needs to go on later.
-    pub(crate) fn pause(self) -> PausedWorker {
-        let Worker {
-            clock,
-            random,
-            stats,
-            counts,
-            counted,
-            origins,
-            work,
-            free,
-            running,
-            window,
-            wanted,
-            waited,
-            turn,
-            waits_since,
-            ..
-        } = self;
-        PausedWorker {
-            clock,
-            random,
-            stats,
-            counts,
-            counted,
-            origins,
-            work,
-            free,
-            running,
-            window,
-            wanted,
-            waited,
-            turn,
-            waits_since,
-        }
-    }
-
     /// Adds the executions in runs to the others.
     fn settle(&mut self) {
         let mut running = 0;
@@ -306,7 +177,7 @@ impl<'a> Worker<'a> {
             while self.running.len() < self.wanted {
                 // Without room for it a workgroup is left to others, who may have some: all that run may wait for it.
                 let has_room = self.running.is_empty() || self.free.len() >= plan.waves_of([0; 3]) as usize;
-                while has_room && self.window.len() < if strict { WINDOW } else { 1 } {
+                while has_room && self.window.len() < self.schedule.window {
                     match self.shared.next() {
                         Some(id) => self.window.push(id),
                         None => break,
@@ -316,7 +187,11 @@ impl<'a> Worker<'a> {
                 if self.free.len() < plan.waves_of(first) as usize && !self.running.is_empty() {
                     break;
                 }
-                let at = if strict { self.random.below(self.window.len()) } else { 0 };
+                let at = match () {
+                    () if !strict => 0,
+                    () if self.waiting.in_order => self.first_of_window(),
+                    () => self.schedule.begins(self.window.len(), &mut self.random),
+                };
                 let id = self.window.remove(at);
                 let group = self.start(plan, id)?;
                 self.running.push(group);
@@ -330,9 +205,16 @@ impl<'a> Worker<'a> {
                 return Ok(false);
             }
             let count = self.running.len();
-            let at = if strict { self.random.below(count) } else { self.turn.0 % count };
+            let at = if strict {
+                let any = self.schedule.runs(count, &mut self.random);
+                self.next_that_goes_on(any)
+            } else {
+                self.turn.0 % count
+            };
             let mut group = self.running.swap_remove(at);
+            self.before_turn();
             let executed = self.turn(plan, &mut group)?;
+            self.after_turn(&group);
             self.waited += executed;
             self.turn.1 += executed;
             if executed == 0 || self.turn.1 >= QUANTUM {
@@ -341,7 +223,7 @@ impl<'a> Worker<'a> {
             *instructions = instructions.saturating_sub(executed);
             if group.waves.iter().all(|wave| wave.status == Status::Ended) {
                 self.end(group);
-                self.waited = 0;
+                (self.waited, self.waiting.try_again) = (0, false);
             } else {
                 self.running.push(group);
                 let last = self.running.len() - 1;
@@ -349,6 +231,7 @@ impl<'a> Worker<'a> {
             }
             if executed == 0 {
                 self.others_first()?;
+                self.one_waits();
                 // Who is waited for may have its turn only when this one's ends.
                 *instructions = instructions.saturating_sub(WAITED);
             }
@@ -364,13 +247,20 @@ impl<'a> Worker<'a> {
     pub(crate) fn start(&mut self, plan: &Plan, id: [u32; 3]) -> Result<Workgroup, Fault> {
         let pool = &mut self.code.pool;
         let mut lds = pool.lds(plan.launch.lds_allocated() as usize);
-        if self.shared.options.strict {
+        let options = self.shared.options;
+        // Where orders are compared a workgroup begins with the same in each.
+        let mut own = options.schedule.map(|_| {
+            let number = plan.number_of(id).rotate_left(16);
+            Random::new(options.seed ^ plan.dispatch.dispatch_id.rotate_left(32) ^ number)
+        });
+        let random = own.as_mut().unwrap_or(&mut self.random);
+        if options.strict {
             lds.chunks_mut(8).for_each(|chunk| {
-                let bits = self.random.next().to_le_bytes();
+                let bits = random.next().to_le_bytes();
                 chunk.copy_from_slice(&bits[..chunk.len()]);
             });
         }
-        let mut waves = if self.shared.options.strict { Vec::new() } else { pool.waves() };
+        let mut waves = if options.strict { Vec::new() } else { pool.waves() };
         for index in 0..plan.waves_of(id) {
             let Some(slot) = self.free.pop() else {
                 return Err(Self::outside(
@@ -383,7 +273,7 @@ impl<'a> Worker<'a> {
                 waves.push(plan.blank());
             }
             let wave = &mut waves[index as usize];
-            let parts = (&mut self.random, &mut self.code.pool);
+            let parts = (&mut *random, &mut self.code.pool);
             plan.begin(wave, &self.memory, parts, id, (index, slot)).map_err(|kind| Self::outside(kind, id, index))?;
             wave.origins = self.origins.is_some().then(|| Box::new(WaveOrigins::new(wave.vgpr.len(), wave.agpr.len())));
             self.stats.waves += 1;
@@ -395,7 +285,7 @@ impl<'a> Worker<'a> {
         if let Some(races) = self.races.as_mut().filter(|_| self.shared.options.timing.is_none()) {
             barrier.checks.group = races.order.start(plan.number, id, waves.len());
         }
-        Ok(Workgroup { lds, waves, barrier })
+        Ok(Workgroup { number: self.waiting.begin(), lds, waves, barrier })
     }
 
     /// A workgroup has ended.
@@ -448,8 +338,12 @@ impl<'a> Worker<'a> {
                 wave.status = Status::Running;
             }
         }
+        if self.is_waiting(group) {
+            return Ok(0);
+        }
         let mut ready: SmallVec<[usize; 32]> = SmallVec::new();
-        ready.extend((0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running));
+        let goes_on = |wave: &Wave| wave.status == Status::Running && !self.waits(wave);
+        ready.extend((0..group.waves.len()).filter(|&n| goes_on(&group.waves[n])));
         if ready.is_empty() {
             // Every wave yields, waits at the barrier or has ended: yielding waves go on first.
             let yielding = group.waves.iter().any(|wave| wave.status == Status::Yielding);
@@ -458,7 +352,7 @@ impl<'a> Worker<'a> {
             }
             let from = if yielding { Status::Yielding } else { Status::AtBarrier };
             for (n, wave) in group.waves.iter_mut().enumerate() {
-                if wave.status == from {
+                if wave.status == from && !self.waits(wave) {
                     wave.status = Status::Running;
                     ready.push(n);
                 }
@@ -477,8 +371,8 @@ impl<'a> Worker<'a> {
             return Err(self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave));
         };
         let (at, quantum) = if self.shared.options.strict {
-            let quantum = 1 << self.random.below(9);
-            (ready[self.random.below(ready.len())], quantum)
+            let quantum = self.schedule.turn(&mut self.random);
+            (ready[self.schedule.runs(ready.len(), &mut self.random)], quantum)
         } else {
             (first, QUANTUM)
         };
@@ -491,7 +385,7 @@ impl<'a> Worker<'a> {
         let mut fuel = given;
         let ran = self.wave(plan, wave, &mut group.lds, &mut group.barrier, quantum, &mut fuel);
         self.shared.give_fuel(fuel);
-        ran.map_err(|stopped| self.fault(*stopped, wave))?;
+        ran.map_err(|stopped| self.fault(self.explained(*stopped, wave), wave))?;
         self.at_gws(plan, wave, group.barrier.checks.group);
         if shared {
             group.barrier.return_stores_to_others(&mut group.waves, at);

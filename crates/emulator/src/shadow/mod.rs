@@ -11,6 +11,7 @@ pub(crate) mod in_flight;
 pub(crate) mod init_shadow;
 pub(crate) mod matrix_hazard;
 pub(crate) mod neighbours;
+pub(crate) mod polls;
 pub(crate) mod races;
 pub(crate) mod store_buffer;
 pub(crate) mod wave_checks;

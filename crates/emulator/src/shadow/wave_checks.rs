@@ -7,6 +7,7 @@ use super::event_hazard::Events;
 use super::init_shadow::InitShadow;
 use crate::fault::stop::Stop;
 use crate::shadow::global::note::GlobalNotes;
+use crate::shadow::polls::Poll;
 use crate::shadow::races::access::LaneAccess;
 use crate::shadow::races::lds_row::LdsRow;
 
@@ -33,6 +34,8 @@ pub(crate) struct WaveChecks {
     /// What was found at it and does not stop the wave.
     pub found: RefCell<Vec<Stop>>,
     pub events: Events,
+    /// What it waits for, if it does.
+    pub poll: Poll,
 }
 
 impl WaveChecks {
@@ -49,6 +52,7 @@ impl WaveChecks {
             present: 0,
             found: RefCell::default(),
             events: Events::default(),
+            poll: Poll::default(),
         }
     }
 }

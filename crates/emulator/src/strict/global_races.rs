@@ -46,6 +46,7 @@ pub(crate) fn after(core: &mut Core, op: &Op) -> ExecResult {
         // What stops a dispatch comes last.
         Err(stop) => Err(result.err().into_iter().flatten().chain([*stop]).collect()),
     };
+    note_poll(core, op, row.as_deref(), &notes.lanes);
     if writes {
         notes.wrote(id, &core.wave.in_flight);
     }
@@ -87,7 +88,7 @@ fn note(
     let mut now = Now {
         access: Access::new(group, wave.index, id, site),
         done: Released { wave: wave.index, next, oldest_write, apart: launch.apart },
-        polls: &mut |pc| polls(launch.target, pc, &mut |at, into| memory.read(at, into, MemoryAccess::Fetch).is_ok()),
+        polls: &mut |pc| polls_at((launch, memory), pc, POLL),
         is_ignored: &|address| memory.is_runtime(address),
         handed: None,
         seen: None,
@@ -113,6 +114,25 @@ fn note(
         found.push(Stop { kind: races.fault(&now, &race), lane });
     }
     if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// Notes that a wave may be waiting for a change of memory, which ends its turn.
+fn note_poll(core: &mut Core, op: &Op, row: Option<&GlobalRow>, lanes: &[GlobalNote]) {
+    // An atomic without a result waits for nothing.
+    let reads = matches!(op.semantics, Semantics::Load { .. } | Semantics::Atomic { returns: true, .. });
+    if !core.launch.waits || !reads {
+        return;
+    }
+    let Core { memory, wave, launch, .. } = core;
+    let in_loop = || polls_at((launch, memory), op.pc, WAIT);
+    let waits = match row {
+        Some(row) => {
+            let places = active(row.mask).map(|lane| (row.address(lane), row.size as u8));
+            wave.checks.poll.note(op.pc, places, memory, in_loop)
+        }
+        None => wave.checks.poll.note(op.pc, lanes.iter().map(|note| (note.address, note.size)), memory, in_loop),
+    };
+    wave.checks.pauses |= waits;
 }
 
 /// What is the same for all executions of an instruction.
@@ -299,12 +319,19 @@ pub(crate) fn after_gws(races: &mut GlobalRaces, group: u32, wave: &Wave) {
     races.order.acquire(GWS, (group, wave.index as usize));
 }
 
-/// Most instructions of a loop that polls.
+/// Most instructions of a loop that polls, as they are told from others by that alone.
 const POLL: usize = 64;
+/// The same of a loop that is known to repeat an access: it may have been unrolled.
+const WAIT: usize = 512;
+
+fn polls_at((launch, memory): (&Launch, &View), pc: u64, most: usize) -> bool {
+    let mut fetch = |at: u64, into: &mut [u8]| memory.read(at, into, MemoryAccess::Fetch).is_ok();
+    polls(launch.target, pc, most, &mut fetch)
+}
 
 /// Whether the access at an address is in a small loop that repeats it until another wave writes: the loop stores
 /// nothing, has no barrier, and leaves the address as it is.
-fn polls(target: Target, pc: u64, fetch: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
+fn polls(target: Target, pc: u64, most: usize, fetch: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
     let mut instruction = |at: u64| -> Option<Inst> {
         // The last instruction may be shorter than the longest.
         (1..=6).rev().map(|dwords| 4 * dwords).find_map(|length| {
@@ -317,7 +344,7 @@ fn polls(target: Target, pc: u64, fetch: &mut dyn FnMut(u64, &mut [u8]) -> bool)
     let address: Vec<Reg> =
         roles.iter().filter_map(|role| access.operand(*role).and_then(|operand| operand.reg())).collect();
     let mut at = pc;
-    for _ in 0..POLL {
+    for _ in 0..most {
         let Some(inst) = instruction(at) else { return false };
         at += u64::from(inst.size);
         let conditional =
@@ -330,7 +357,7 @@ fn polls(target: Target, pc: u64, fetch: &mut dyn FnMut(u64, &mut [u8]) -> bool)
         };
         let to = at.wrapping_add_signed(4 * displacement);
         if to <= pc {
-            return keeps(&mut instruction, to, at, &address);
+            return keeps(&mut instruction, to, at, (&address, most));
         }
         if !conditional {
             at = to;
@@ -345,9 +372,14 @@ fn ends_search(inst: &Inst) -> bool {
 }
 
 /// Whether nothing in a loop stores, or writes the registers of an address.
-fn keeps(instruction: &mut dyn FnMut(u64) -> Option<Inst>, from: u64, to: u64, address: &[Reg]) -> bool {
+fn keeps(
+    instruction: &mut dyn FnMut(u64) -> Option<Inst>,
+    from: u64,
+    to: u64,
+    (address, most): (&[Reg], usize),
+) -> bool {
     let mut at = from;
-    for _ in 0..POLL {
+    for _ in 0..most {
         if at >= to {
             return true;
         }

@@ -24,7 +24,7 @@ impl Worker<'_> {
     /// What the instruction will do to memory.
     pub(crate) fn accesses(&mut self, plan: &Plan, group: &mut Workgroup, wave: usize, op: usize) -> Option<Accesses> {
         let Worker { memory, code, clock, random, stats, work, .. } = self;
-        let Workgroup { lds, waves, barrier } = group;
+        let Workgroup { lds, waves, barrier, .. } = group;
         let (wave, launch, races) = (&mut waves[wave], &plan.launch, None);
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work, races };
         gather(&mut core, &code.ops[op])
@@ -34,7 +34,7 @@ impl Worker<'_> {
     pub(crate) fn step(&mut self, plan: &Plan, group: &mut Workgroup, wave: usize, cycle: u64) -> Result<(), Fault> {
         self.clock = cycle;
         let mut fuel = self.shared.take_fuel(1);
-        let Workgroup { lds, waves, barrier } = group;
+        let Workgroup { lds, waves, barrier, .. } = group;
         let shared = store_order::is_shared(&plan.launch, waves.len());
         if shared {
             barrier.hold_stores_of_others(waves, wave);

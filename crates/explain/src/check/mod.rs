@@ -1,11 +1,14 @@
 //! What is shown of the findings of `wavetap check`: their order, what a file of suppressions or a baseline leaves out.
 
+mod orders;
+pub mod outputs;
 mod suppressions;
 
 use std::collections::BTreeSet;
 
 use wavetap_profile::check::{CheckReport, CodePlace, Finding, HostCall, Severity};
 
+pub use orders::merge;
 pub use suppressions::CheckSuppressions;
 
 /// Orders findings: the worst first, and of one severity in the order in which they were found.
@@ -83,6 +86,7 @@ mod tests {
             command: Vec::new(),
             tools: Vec::new(),
             seed: 0,
+            schedule_seeds: Vec::new(),
             exit_code: 0,
             findings: vec![found(Class::Leak, "hipMalloc"), found(Class::Leak, "hipFree")],
             suppressed: 0,

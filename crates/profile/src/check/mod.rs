@@ -29,6 +29,9 @@ pub struct CheckReport {
     pub tools: Vec<Tool>,
     /// The seed of everything that is random.
     pub seed: u64,
+    /// The orders of workgroups and waves that were tried; 0 is the usual one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedule_seeds: Vec<u64>,
     /// The application's exit code, 128 + n after signal n.
     pub exit_code: i32,
     /// What was found: errors first, and places in the order in which they were found.
@@ -82,9 +85,22 @@ pub struct Finding {
     /// The call that destroyed what that call uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destroyed: Option<HostCall>,
+    /// In which orders of workgroups and waves, where several were tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedules: Option<FoundIn>,
     /// What usually mends it.
     #[serde(default)]
     pub hint: String,
+}
+
+/// Orders of workgroups and waves in which something was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FoundIn {
+    /// How many.
+    pub count: u64,
+    /// The seed of the first one (`--schedule-seed`), of which all else that the finding says is.
+    pub first: u64,
 }
 
 /// An instruction of a kernel.
@@ -275,6 +291,30 @@ pub enum Line {
     },
     /// What cannot be looked at.
     NotChecked(String),
+    /// What a launch has left in memory.
+    Output(Output),
+    /// A page of that.
+    Page(OutputPage),
+}
+
+/// What a launch has left in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// The number of the launch in its process, from 1.
+    pub launch: u64,
+    /// The kernel's demangled name, and those that ran at the same time.
+    pub kernels: Vec<String>,
+    /// Of all pages that were written.
+    pub digest: u64,
+}
+
+/// What is in a page of device memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputPage {
+    /// Address of the first byte.
+    pub address: u64,
+    /// Its bytes as hexadecimal digits.
+    pub bytes: String,
 }
 
 impl Finding {
@@ -295,6 +335,7 @@ impl Finding {
             other: None,
             call: None,
             destroyed: None,
+            schedules: None,
             hint: class.text().hint.to_owned(),
         }
     }

@@ -79,6 +79,7 @@ mod tests {
             command: Vec::new(),
             tools: vec![Tool::Races, Tool::Api],
             seed: 0,
+            schedule_seeds: Vec::new(),
             exit_code: 0,
             findings: vec![Finding::new(Class::Leak, "a<b> & c")],
             suppressed: 0,

@@ -5,7 +5,7 @@ mod junit;
 mod log;
 
 use wavetap_profile::check::{
-    Allocation, CheckReport, CodePlace, Executor, Finding, HostCall, HostFrame, Severity, Tool,
+    Allocation, CheckReport, Class, CodePlace, Executor, Finding, HostCall, HostFrame, Severity, Tool,
 };
 use wavetap_profile::map::Source;
 
@@ -22,6 +22,7 @@ const CALLERS: usize = 4;
 #[must_use]
 pub fn render(report: &CheckReport, style: Style) -> String {
     let mut lines = vec![style.bold(&summary(report))];
+    lines.extend(orders(report));
     for finding in &report.findings {
         lines.push(String::new());
         finding_lines(finding, style, &mut lines);
@@ -63,6 +64,17 @@ fn summary(report: &CheckReport) -> String {
     format!("wavetap check: {} ({})", numbers.join(", "), by_tool.join(", "))
 }
 
+/// How many orders were tried, and what that means.
+fn orders(report: &CheckReport) -> Option<String> {
+    let (first, last) = (report.schedule_seeds.get(1)?, report.schedule_seeds.last()?);
+    let seeds = if first == last { format!("seed {first}") } else { format!("seeds {first} to {last}") };
+    let count = report.schedule_seeds.len() as u64;
+    Some(format!(
+        "{} of workgroups and waves were tried (the usual one, and {seeds}): others may have more findings",
+        counted(count, "order", "orders")
+    ))
+}
+
 fn finding_lines(finding: &Finding, style: Style, lines: &mut Vec<String>) {
     let head = format!("{}: {}:", finding.severity, finding.class);
     let head = match finding.severity {
@@ -82,6 +94,16 @@ fn finding_lines(finding: &Finding, style: Style, lines: &mut Vec<String>) {
         lines.push(format!("  by {}{times}", executor(by)));
     } else if finding.count > 1 {
         lines.push(format!("  {} times", grouped(finding.count)));
+    }
+    if let Some(found) = &finding.schedules {
+        let again = match found.first {
+            0 => "the usual one first".to_owned(),
+            first if finding.class == Class::OrderDependent => {
+                format!("again with --schedules 2 --schedule-seed {first}")
+            }
+            first => format!("again with --schedule-seed {first}"),
+        };
+        lines.push(format!("  in {}; {again}", counted(found.count, "order", "orders")));
     }
     if let Some(other) = &finding.other {
         let by = other.by.as_ref().map(|by| format!(" of {}", executor(by))).unwrap_or_default();

@@ -172,6 +172,16 @@ impl Page {
         found
     }
 
+    /// Whether any byte was written.
+    fn is_written(&self) -> bool {
+        let is = |cell: &Cell| *cell != Cell::BYTES && !cell.written.is_none();
+        let in_chunk = |chunk: &Chunk| match &chunk.split {
+            Some(cells) => cells.iter().any(is),
+            None => is(&chunk.cell),
+        };
+        self.chunks.iter().any(in_chunk) || self.bytes.values().flatten().any(is)
+    }
+
     fn clear(&mut self, from: usize, to: usize) {
         for at in from..to {
             self.set(at, false, Cell::default());
@@ -222,6 +232,21 @@ impl Shadow {
         };
         found.sort_unstable();
         found
+    }
+
+    /// The page with a number, if it was accessed.
+    pub(crate) fn known(&mut self, number: u64) -> Option<&mut Page> {
+        let at = *self.places.get(&number)?;
+        self.pages.get_mut(at as usize)
+    }
+
+    /// The numbers of the pages that were written, ascending, without those that are ignored.
+    pub(crate) fn written(&self) -> Vec<u64> {
+        let is_written = |page: &Page| !page.ignored && page.is_written();
+        let known = self.places.iter().filter(|(_, at)| is_written(&self.pages[**at as usize]));
+        let mut numbers: Vec<u64> = known.map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Forgets everything.

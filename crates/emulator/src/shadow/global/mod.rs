@@ -21,7 +21,8 @@ use std::sync::Arc;
 use self::cells::{Access, CHUNK, Cell, PAGE, Shadow};
 use self::clock::{Clock, Row};
 use self::dispatches::{Chains, DispatchNumber, DispatchOrder};
-use self::order::{Order, Released, dwords};
+use self::order::{Order, Released, Site, dwords};
+use crate::fault::last_write::LastWrite;
 use crate::fault::{FaultKind, GlobalAccess, MemoryAccess, MissingSynchronisation};
 
 /// What a wave hands over.
@@ -99,6 +100,25 @@ impl GlobalRaces {
     /// Memory is freed, or something else is there now.
     pub(crate) fn forget(&mut self, from: u64, to: u64) {
         self.shadow.forget(from, to);
+    }
+
+    /// The numbers of the pages that were written, ascending, without those in which nothing is checked.
+    pub(crate) fn written_pages(&self) -> Vec<u64> {
+        self.shadow.written()
+    }
+
+    /// The last write of a byte that is remembered, if it was an instruction's.
+    pub(crate) fn last_write(&mut self, address: u64) -> Option<LastWrite> {
+        let GlobalRaces { shadow, order, .. } = self;
+        let page = shadow.known(address / PAGE)?;
+        let written = page.cell((address % PAGE) as usize, false)?.written;
+        if written.is_none() {
+            return None;
+        }
+        let (site, group) = (&order.sites[written.site()], &order.groups[written.group() as usize]);
+        let Site { name, address, object, size, .. } = *site;
+        object?;
+        Some(LastWrite { instruction: name, address, object, size, workgroup: group.id, wave: written.wave() as u32 })
     }
 
     /// Notes an access of a range by lanes, and whether it races. `bytes` are what is stored.
