@@ -83,6 +83,7 @@ pub use fault::last_write::LastWrite;
 pub use fault::overrun::{Beyond, Overrun};
 pub use fault::{
     BarrierProblem, Fault, FaultKind, GlobalAccess, LdsAccess, MemoryAccess, MissingOrder, MissingSynchronisation,
+    NoProgress,
 };
 pub use fidelity::exactness;
 pub use launch::options::{Options, Residency};

@@ -64,11 +64,8 @@ impl Fault {
                 }
                 finding.allocation = near.map(|memory| allocation_of(&memory, *address));
             }
-            FaultKind::EndlessWait { address, size, nearest }
-            | FaultKind::NoProgress { address, size, nearest, .. } => {
-                finding.access = Some(access_of(MemoryAccess::Load, format!("{address:#x}"), *size));
-                finding.allocation = nearest.map(|memory| allocation_of(&memory, *address));
-            }
+            FaultKind::EndlessWait { address, size, nearest } => wait_of(&mut finding, *address, *size, *nearest),
+            FaultKind::NoProgress(found) => wait_of(&mut finding, found.address, found.size, found.nearest),
             FaultKind::LdsBounds { offset, size, access, .. } => {
                 finding.access = Some(access_of(*access, format!("{offset:#x}"), *size));
             }
@@ -220,10 +217,16 @@ impl Fault {
             FaultKind::LaneConflict { .. } => Class::LaneConflict,
             FaultKind::Barrier { problem: BarrierProblem::Different { .. } } => Class::DifferentBarriers,
             FaultKind::Barrier { .. } => Class::DivergentBarrier,
-            FaultKind::NoProgress { .. } => Class::NotResident,
+            FaultKind::NoProgress(_) => Class::NotResident,
             _ => Class::Stopped,
         }
     }
+}
+
+/// Adds where a wave waits for a change of memory.
+fn wait_of(finding: &mut Finding, address: u64, size: u32, nearest: Option<Memory>) {
+    finding.access = Some(access_of(MemoryAccess::Load, format!("{address:#x}"), size));
+    finding.allocation = nearest.map(|memory| allocation_of(&memory, address));
 }
 
 fn allocation_of(memory: &Memory, address: u64) -> Allocation {

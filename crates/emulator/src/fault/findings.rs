@@ -109,7 +109,7 @@ impl FindingKind {
             FaultKind::ScratchBounds { .. } => Some(FindingKind::ScratchBounds),
             FaultKind::Misaligned { .. } => Some(FindingKind::Misaligned),
             FaultKind::Barrier { .. } => Some(FindingKind::Barrier),
-            FaultKind::NoProgress { .. } => Some(FindingKind::NoProgress),
+            FaultKind::NoProgress(_) => Some(FindingKind::NoProgress),
             _ => None,
         }
     }

@@ -132,6 +132,25 @@ pub struct GlobalAccess {
     pub missing: MissingSynchronisation,
 }
 
+/// Workgroups that wait for one that has no room beside them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoProgress {
+    /// How many wait.
+    pub waiting: u64,
+    /// How many workgroups of the dispatch the GPU holds.
+    pub room: u64,
+    /// The GPU, in words.
+    pub board: Arc<str>,
+    /// What they wait for a change of.
+    pub address: u64,
+    /// Bytes.
+    pub size: u32,
+    /// The workgroup that writes there.
+    pub writer: [u32; 3],
+    /// The allocation there.
+    pub nearest: Option<Allocation>,
+}
+
 /// Why nothing orders an access of global memory after an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingSynchronisation {
@@ -292,22 +311,7 @@ pub enum FaultKind {
         nearest: Option<Allocation>,
     },
     /// Workgroups that wait for one that has no room beside them ([`Options::residency`](crate::Options::residency)).
-    NoProgress {
-        /// How many wait.
-        waiting: u64,
-        /// How many workgroups of the dispatch the GPU holds.
-        room: u64,
-        /// The GPU, in words.
-        board: Arc<str>,
-        /// What they wait for a change of.
-        address: u64,
-        /// Bytes.
-        size: u32,
-        /// The workgroup that writes there.
-        writer: [u32; 3],
-        /// The allocation there.
-        nearest: Option<Allocation>,
-    },
+    NoProgress(Box<NoProgress>),
     /// No workgroup of the dispatch fits on a compute unit.
     NoRoom {
         /// What there is too little of.
@@ -459,11 +463,14 @@ impl fmt::Display for FaultKind {
                 "the dispatch used up its fuel while a wave waited in a loop for a change of the {size} bytes at \
                     {address:#x}"
             ),
-            FaultKind::NoProgress { waiting, room, board, address, writer: [x, y, z], .. } => write!(
-                f,
-                "{waiting} workgroups wait for one that has no room on {board}, where {room} fit: workgroup ({x}, {y}, \
-                    {z}) writes {address:#x}, and begins only when one of them ends"
-            ),
+            FaultKind::NoProgress(found) => {
+                let NoProgress { waiting, room, board, address, writer: [x, y, z], .. } = &**found;
+                write!(
+                    f,
+                    "{waiting} workgroups wait for one that has no room on {board}, where {room} fit: workgroup ({x}, \
+                        {y}, {z}) writes {address:#x}, and begins only when one of them ends"
+                )
+            }
             FaultKind::NoRoom { limit, reason } => write!(f, "the launch is limited by {limit}: {reason}"),
             FaultKind::Setup { reason } => write!(f, "the dispatch cannot be set up: {reason}"),
         }

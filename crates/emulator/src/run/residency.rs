@@ -10,7 +10,7 @@
 use super::worker::{Stopped, Worker, Workgroup};
 use crate::address::allocation::AllocationKind;
 use crate::fault::stop::Stop;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, NoProgress};
 use crate::shadow::polls::Poll;
 use crate::state::wave::{Status, Wave};
 
@@ -148,7 +148,7 @@ impl Worker<'_> {
         let id = group.waves.first().map_or([0; 3], |wave| wave.group_id);
         for (poll, mut fault) in full.places.extract_if(.., |(poll, _)| poll.has_changed(&self.memory)) {
             let (Some((address, size)), true) = (poll.place(), has_begun_since) else { continue };
-            fault.kind = FaultKind::NoProgress {
+            fault.kind = FaultKind::NoProgress(Box::new(NoProgress {
                 waiting,
                 room: room.workgroups,
                 board: room.board.clone(),
@@ -156,7 +156,7 @@ impl Worker<'_> {
                 size: size.into(),
                 writer: id,
                 nearest: self.memory.allocation_of(address),
-            };
+            }));
             self.findings.add_all(vec![fault], &self.shared.plan.launch.passes);
         }
     }

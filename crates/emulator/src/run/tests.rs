@@ -40,6 +40,7 @@ fn launch(target: Target) -> Launch {
     Launch {
         strict: false,
         passes: Arc::new(Passes::default()),
+        waits: false,
         barriers: false,
         target,
         lanes: target.wave_size() as usize,

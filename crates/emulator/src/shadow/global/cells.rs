@@ -152,6 +152,14 @@ impl Page {
         values[at % CHUNK..][..bytes.len()].copy_from_slice(bytes);
     }
 
+    /// Bytes that were stored have changed: what is remembered of them is no value that anything has stored, but by
+    /// chance.
+    pub(crate) fn change_values(&mut self, at: usize, count: usize) {
+        if let Some(values) = &mut self.chunks[at / CHUNK].values {
+            values[at % CHUNK..][..count].iter_mut().for_each(|value| *value = value.wrapping_add(0x5b));
+        }
+    }
+
     /// What is known of each part of a range, with its bytes.
     pub(crate) fn cells(&mut self, range: std::ops::Range<usize>) -> Vec<(Cell, usize)> {
         let (mut found, mut at) = (Vec::new(), range.start);

@@ -191,6 +191,9 @@ impl GlobalRaces {
             // A write that changes nothing leaves the one before it, of which more may be known.
             if !leaves {
                 let next = after(order, now, cell, how);
+                if how == MemoryAccess::Atomic && next == cell {
+                    page.change_values(here, count);
+                }
                 page.set(here, whole, next);
             }
             if let Some(stored) = stored {
@@ -254,6 +257,11 @@ fn is_own(now: &Now, other: Access) -> bool {
     other.is_none() || (other.group() == now.access.group() && other.wave() == now.access.wave())
 }
 
+/// Whether an access is a store of the same wave.
+fn is_own_store(order: &Order, now: &Now, access: Access) -> bool {
+    !access.is_none() && is_own(now, access) && order.sites[access.site()].how == MemoryAccess::Store
+}
+
 /// Whether an access that is neither atomic nor coherent is ordered after what was there.
 fn is_ordered(order: &Order, now: &Now, cell: Cell, how: MemoryAccess) -> bool {
     let place = (now.access.group(), now.access.wave());
@@ -266,6 +274,8 @@ fn after(order: &Order, now: &Now, cell: Cell, how: MemoryAccess) -> Cell {
     let place = (now.access.group(), now.access.wave());
     match how {
         MemoryAccess::Store => Cell { written: now.access, read: Access::default() },
+        // Later atomics synchronise with this one, and do not with the wave's store before it.
+        MemoryAccess::Atomic if is_own_store(order, now, cell.written) => cell,
         MemoryAccess::Atomic => Cell { written: now.access, ..cell },
         // A read that is not ordered before is worth more: this wave's next write is ordered after its own reads.
         _ if is_own(now, cell.read) || order.is_before(cell.read, false, place) => Cell { read: now.access, ..cell },

@@ -131,3 +131,15 @@ fn a_clock_with_too_many_workgroups_is_after_everything() {
     (0..1 << 14).for_each(|group| clock.add(group, &row));
     assert!(clock.is_all());
 }
+
+#[test]
+fn an_atomic_does_not_hide_a_store_of_its_wave() {
+    let mut machine = Machine::new(3);
+    let total = (AT, 4);
+    assert_eq!(machine.access((2, 1), Atomic, (AT + 4096, 4), None), None);
+    machine.races.order.sites.iter_mut().for_each(|site| site.returns = false);
+    assert_eq!(machine.access((0, 0), Store, total, Some(&[0; 4])), None);
+    assert_eq!(machine.access((0, 0), Atomic, total, None), None, "its own");
+    assert_eq!(machine.access((1, 0), Atomic, total, None), Some(false));
+    assert_eq!(machine.access((2, 0), Store, total, Some(&[0; 4])), Some(false), "not the same value any more");
+}
