@@ -2,10 +2,12 @@
 
 use wavetap::code_object::{CodeObject, Kernel};
 use wavetap::collect::collector::Collector;
+use wavetap::collect::memory::{DeviceMemory, MemoryError};
 use wavetap::collect::session::{self, DispatchInfo, Session};
 use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Device, Dispatch, DispatchStats, Fault, ObjectId, Options};
 use wavetap::isa::{EventHazards, Target};
+use wavetap::profile::accesses::{AllocatedRange, Apertures};
 use wavetap::profile::file::{Backend, Profile};
 
 use crate::Failure;
@@ -120,6 +122,21 @@ pub fn run(
     options: &Options,
     collecting: Option<Collecting>,
 ) -> Result<Outcome, Stopped> {
+    run_with_table(object, target, launch, options, collecting, &|ranges| ranges)
+}
+
+/// [`run`], where what the session is told of allocations is changed.
+///
+/// # Errors
+/// As there.
+pub fn run_with_table(
+    object: &[u8],
+    target: Target,
+    launch: &Launch<'_>,
+    options: &Options,
+    collecting: Option<Collecting>,
+    change: &Change<'_>,
+) -> Result<Outcome, Stopped> {
     let text = |e: wavetap::error::Error| e.to_string();
     let code = CodeObject::parse(object).map_err(text)?;
     let kernel = code.kernel(launch.kernel).ok_or_else(|| format!("no kernel {}", launch.kernel))?;
@@ -140,7 +157,7 @@ pub fn run(
     let mut begun = None;
     if let Some(Collecting { kernel, options, per_wave }) = collecting {
         let mut session = Session::new(Collector::new(Backend::Emulator, per_wave), options);
-        let memory = &mut EmulatedMemory(&mut device);
+        let memory = &mut Told { memory: EmulatedMemory(&mut device), change };
         let address_of = |name: &str| loaded.symbols.get(name).map(|symbol| symbol.address);
         let attached = session.attach(memory, &code, address_of).map_err(text)?.ok_or("no control block".to_owned())?;
         let workgroup = launch.group.map(u32::from);
@@ -174,6 +191,45 @@ pub fn run(
         session = Some(begun);
     }
     Ok(Outcome { buffers, stats, object: loaded.id, session })
+}
+
+/// Changes what is allocated.
+pub type Change<'a> = dyn Fn(Vec<AllocatedRange>) -> Vec<AllocatedRange> + 'a;
+
+/// Memory that tells something else of what is allocated in it.
+struct Told<'a> {
+    memory: EmulatedMemory<'a>,
+    change: &'a Change<'a>,
+}
+
+impl DeviceMemory for Told<'_> {
+    fn alloc(&mut self, size: u64, align: u64) -> Result<u64, MemoryError> {
+        self.memory.alloc(size, align)
+    }
+
+    fn free(&mut self, address: u64) -> Result<(), MemoryError> {
+        self.memory.free(address)
+    }
+
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
+        self.memory.read(address, into)
+    }
+
+    fn allocations(&self) -> Vec<AllocatedRange> {
+        self.memory.allocations()
+    }
+
+    fn accessible(&self) -> Option<Vec<AllocatedRange>> {
+        self.memory.accessible().map(self.change)
+    }
+
+    fn apertures(&self) -> Option<Apertures> {
+        self.memory.apertures()
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        self.memory.write(address, bytes)
+    }
 }
 
 /// Scratch of a lane: what the metadata says, and room for calls whose depth the compiler does not know.

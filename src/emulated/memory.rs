@@ -26,6 +26,11 @@ impl DeviceMemory for EmulatedMemory<'_> {
         accessible.map(|allocation| AllocatedRange { address: allocation.address, size: allocation.size }).collect()
     }
 
+    fn accessible(&self) -> Option<Vec<AllocatedRange>> {
+        let all = self.0.allocations();
+        Some(all.map(|allocation| AllocatedRange { address: allocation.address, size: allocation.size }).collect())
+    }
+
     fn apertures(&self) -> Option<Apertures> {
         Some(Apertures { shared: SHARED_APERTURE, private: private_aperture(self.0.target()) })
     }

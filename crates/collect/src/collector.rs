@@ -6,6 +6,7 @@ use std::sync::Arc;
 use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result, ResultExt};
 use wavetap_profile::accesses::DispatchAccesses;
+use wavetap_profile::bounds::OutOfBounds;
 use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, WaveCounts, Work};
 use wavetap_profile::launches::{LaunchShape, NotCounted, UncountedDispatches};
 use wavetap_profile::map::{KernelMap, ObjectMap, Refused};
@@ -244,6 +245,13 @@ impl Collector {
     pub fn add_accesses(&mut self, region: Option<RegionId>, accesses: DispatchAccesses) {
         let region = self.region_name(region);
         self.profile.accesses.push(DispatchAccesses { region, ..accesses });
+    }
+
+    /// Adds the first bad accesses of a dispatch's sites.
+    pub fn add_out_of_bounds(&mut self, region: Option<RegionId>, found: Vec<OutOfBounds>) {
+        let region = self.region_name(region);
+        let of_region = found.into_iter().map(|bad| OutOfBounds { region: region.clone(), ..bad });
+        self.profile.out_of_bounds.extend(of_region);
     }
 
     /// Records waves of a kernel that ran and found no record.

@@ -30,6 +30,11 @@ pub trait DeviceMemory {
         Vec::new()
     }
 
+    /// All that kernels may access: that, and what the runtime has allocated for them; none where that is not known.
+    fn accessible(&self) -> Option<Vec<AllocatedRange>> {
+        None
+    }
+
     /// Where flat addresses are of other memory than global, if that is known.
     fn apertures(&self) -> Option<Apertures> {
         None

@@ -17,6 +17,7 @@
 //! from its grid: those that have left no mark in a record are unfinished.
 
 mod attached;
+mod checks;
 mod sample;
 #[cfg(test)]
 mod tests;

@@ -236,7 +236,7 @@ impl Asm {
 
     /// Whether the target can address memory by a scalar base and an offset for each lane. Those that cannot have FLAT
     /// instructions alone.
-    fn has_global(&self) -> bool {
+    pub fn has_global(&self) -> bool {
         wavetap_amdgpu::has_operation(self.target, Opcode::GLOBAL_ATOMIC_ADD)
     }
 
@@ -268,6 +268,32 @@ impl Asm {
         }
         let address = self.flat_address(g, offset)?;
         self.op(&format!("flat_{operation}"), &[address, data])
+    }
+
+    /// A load of 64 bits from global memory, which is not at once. On targets that have such instructions.
+    pub fn global_load_wide(&mut self, to: u16, offsets: u16, base: u16, offset: u32) -> Result<()> {
+        let operands = [v2(to), v(offsets), s2(base)];
+        self.op("global_load_dwordx2", &operands).or_else(|_| self.op("global_load_b64", &operands))?;
+        if let Some(Item::Inst(load)) = self.items.last_mut() {
+            load.modifiers.offset = offset as i32;
+        }
+        Ok(())
+    }
+
+    /// The number of the first lane of a mask.
+    pub fn first_lane(&mut self, to: u16, mask: Value) -> Result<()> {
+        self.masks("s_ff1_i32_b", &[s(to), mask]).or_else(|_| self.masks("s_ctz_i32_b", &[s(to), mask]))
+    }
+
+    /// A product of 32-bit factors, with their signs if `signed`, and a 64-bit summand: into a pair, whose registers
+    /// are none of the sources'. The carry goes to a mask.
+    pub fn multiply_add(&mut self, signed: bool, to: u16, carry: Value, factors: [Value; 2], sum: Value) -> Result<()> {
+        let [a, b] = factors;
+        let operands = [v2(to), carry, a, b, sum];
+        match signed {
+            true => self.op("v_mad_i64_i32", &operands).or_else(|_| self.op("v_mad_co_i64_i32", &operands)),
+            false => self.op("v_mad_u64_u32", &operands).or_else(|_| self.op("v_mad_co_u64_u32", &operands)),
+        }
     }
 
     /// An atomic that returns what was there, which is not at once. Destroys what [`Asm::global`] does.

@@ -189,7 +189,8 @@ fn plan(
     let mut descriptor = kernel.descriptor;
     let scratch = if strategy == LAST_RESORT { ScratchAccess::of(target) } else { ScratchAccess::Given };
     let sets_flat_scratch = scratch == ScratchAccess::FlatScratch;
-    let entry = Entry::extend(target, &mut descriptor, sink.entry_needs(records), scratch)?;
+    let entry_needs = if needs.allocations { EntryNeeds::All } else { sink.entry_needs(records) };
+    let entry = Entry::extend(target, &mut descriptor, entry_needs, scratch)?;
     let allocation = Allocation {
         target,
         descriptor: &kernel.descriptor,
@@ -216,7 +217,9 @@ fn plan(
     }
     let (mut lanes, mut counter_base, mut slots) = (None, None, None);
     let vectors = match strategy {
-        VgprStrategy::Unused => allocation.choose_vectors(needs.records, needs.records || facts.reads_at_sites())?,
+        VgprStrategy::Unused => {
+            allocation.choose_vectors(needs.payload(), needs.payload() > 0 || facts.reads_at_sites())?
+        }
         VgprStrategy::SpillLanes => {
             // What is spilled has to be found again: not both kinds of registers can be.
             if reserved.is_none() || allocation.used.indexed || !needs.allows_lane_spills() {
@@ -231,7 +234,7 @@ fn plan(
             Vectors::behind_ids(target)
         }
         VgprStrategy::Spill(to) => {
-            let vectors = spill_slots::choose(target, functions, facts.read_at_sites(), needs.records)?;
+            let vectors = spill_slots::choose(target, functions, facts.read_at_sites(), needs.payload())?;
             slots = Some(SpillSlots::find(to, &allocation, metadata, spill_slots::count(&vectors), &mut free)?);
             vectors
         }
@@ -246,11 +249,12 @@ fn plan(
         sink: &*sink,
         records,
         is_sampled: needs.records,
+        checks_bounds: needs.allocations,
         // What is spilled between snippets does not keep what they change; flat addresses take scalar registers.
         counts_slots: needs.records && slots.is_none() && vectors.flat.is_none(),
         record_bytes,
         delays_wait: reserved.is_some()
-            && sink.entry_needs(records) == EntryNeeds::Nothing
+            && entry_needs == EntryNeeds::Nothing
             && placed.is_none_or(|placed| placed.entry_lanes.is_none())
             && delayed_wait::waits_in_time(functions[0].body, |point| match placed {
                 Some(placed) => placed.functions[0].iter().any(|here| here.point == point),

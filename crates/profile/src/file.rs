@@ -9,6 +9,7 @@ pub(crate) mod json;
 use serde::{Deserialize, Serialize};
 
 use super::accesses::DispatchAccesses;
+use super::bounds::OutOfBounds;
 use super::host::HostActivity;
 use super::kind_table::KindTable;
 use super::launches::{LaunchShape, UncountedDispatches};
@@ -201,6 +202,8 @@ pub struct Profile {
     pub waves: Vec<WaveCounts>,
     /// What sampled workgroups have recorded of their accesses to memory, by dispatch.
     pub accesses: Vec<DispatchAccesses>,
+    /// The first bad access of each site in each dispatch, where bounds were checked.
+    pub out_of_bounds: Vec<OutOfBounds>,
     /// What the host had the device do, where that was recorded.
     pub host: HostActivity,
 }
@@ -220,7 +223,7 @@ impl Profile {
     /// An empty profile.
     #[must_use]
     pub fn new(origin: Origin, backend: Backend) -> Profile {
-        let (kernels, regions, refused, uncounted, waves, accesses, host) = Default::default();
+        let (kernels, regions, refused, uncounted, waves, accesses, out_of_bounds, host) = Default::default();
         let processes = 1;
         Profile {
             origin,
@@ -234,6 +237,7 @@ impl Profile {
             processes,
             waves,
             accesses,
+            out_of_bounds,
             host,
         }
     }
@@ -314,6 +318,10 @@ impl Profile {
         self.accesses.extend(other.accesses.iter().map(|accesses| DispatchAccesses {
             kernel: places.get(accesses.kernel as usize).copied().unwrap_or(accesses.kernel),
             ..accesses.clone()
+        }));
+        self.out_of_bounds.extend(other.out_of_bounds.iter().map(|bad| OutOfBounds {
+            kernel: places.get(bad.kernel as usize).copied().unwrap_or(bad.kernel),
+            ..bad.clone()
         }));
         Ok(())
     }

@@ -41,6 +41,7 @@ pub(crate) use described_as;
 
 pub mod accesses;
 pub mod accuracy;
+pub mod bounds;
 pub mod check;
 pub mod control;
 pub mod fidelity;

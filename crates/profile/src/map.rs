@@ -272,6 +272,12 @@ impl KernelMap {
         self.placement.as_ref().map_or_else(|| record_bytes(counters()), Placement::record_bytes)
     }
 
+    /// Whether its accesses are compared with what is allocated ([`super::bounds`]).
+    #[must_use]
+    pub fn checks_bounds(&self) -> bool {
+        self.sites.iter().any(|site| site.kind == *probes::bounds::ACCESS)
+    }
+
     /// The index of the access whose counter is at this offset in the record.
     #[must_use]
     pub fn access_at(&self, offset: u32) -> Option<u32> {

@@ -7,6 +7,7 @@ use wavetap_base::error::{Error, Result};
 use wavetap_base::glob;
 
 use super::accesses::DispatchAccesses;
+use super::bounds::OutOfBounds;
 use super::file::{KernelTotals, Profile, WaveCounts};
 
 /// Between the names of ranges, one inside the other.
@@ -86,6 +87,9 @@ impl Profile {
         inside.accesses = accesses
             .filter_map(|accesses| Some(DispatchAccesses { kernel: place(accesses.kernel)?, ..accesses.clone() }))
             .collect();
+        let bad = self.out_of_bounds.iter().filter(|bad| is_in(&bad.region));
+        inside.out_of_bounds =
+            bad.filter_map(|bad| Some(OutOfBounds { kernel: place(bad.kernel)?, ..bad.clone() })).collect();
         Ok(inside)
     }
 

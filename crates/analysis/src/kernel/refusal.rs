@@ -59,11 +59,13 @@ pub enum Reason {
     PcRead,
     /// A loop goes back to the instruction at which the time of a wave begins.
     TimedLoop,
+    /// The addresses of an access to global memory cannot be compared with what is allocated.
+    UncheckedAccess,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 24] = [
+    pub const ALL: [Reason; 25] = [
         Reason::Undecodable,
         Reason::IndirectJump,
         Reason::DirectCall,
@@ -88,6 +90,7 @@ impl Reason {
         Reason::BranchOutOfReach,
         Reason::PcRead,
         Reason::TimedLoop,
+        Reason::UncheckedAccess,
     ];
 
     /// The fixed name, in snake case.
@@ -118,6 +121,7 @@ impl Reason {
             Reason::BranchOutOfReach => "branch_out_of_reach",
             Reason::PcRead => "pc_read",
             Reason::TimedLoop => "timed_loop",
+            Reason::UncheckedAccess => "unchecked_access",
         }
     }
 
@@ -198,6 +202,10 @@ impl Reason {
             Reason::TimedLoop => {
                 "`--probe time` starts to measure a wave before the kernel's first instruction, and a loop of the \
                     kernel returns there, so the measurement would start again."
+            }
+            Reason::UncheckedAccess => {
+                "`--probe bounds` cannot compute the addresses of an access to global memory where inserted code can \
+                    be: the kernel would be checked in part."
             }
             Reason::PcRead => {
                 "The program counter is read at a place where SCC is live and no SGPR is free to correct the value."

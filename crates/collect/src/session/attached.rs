@@ -8,6 +8,7 @@ use wavetap_profile::control::{self, Control};
 use wavetap_profile::map::{KernelMap, ObjectMap};
 use wavetap_profile::record::HEADER;
 
+use super::checks::Checks;
 use super::sample::Sample;
 use super::window::{Buffer, Kind, Member, MemberState, SMALL, Window};
 use super::{BeginError, DispatchInfo, Options, Overlap, Records};
@@ -94,13 +95,17 @@ impl Attached {
         let kernel = kernel_of(&map, index)?;
         let waves = info.waves(kernel)?;
         let member = Member { ticket, ordinal, state: MemberState::InFlight };
+        let checks_bounds = kernel.checks_bounds();
+        let buffers: Vec<u64> = if checks_bounds { self.buffers().collect() } else { Vec::new() };
         let of_kernel = self.kernels.entry(index).or_default();
         if options.overlap == Overlap::Concurrent
             && let Some(window) = of_kernel.windows.last_mut()
         {
             // Which record is whose follows from one grid alone where each wave has its own.
             // Records do not say which region they are of, either.
-            if kernel.records_accesses || kernel.shared_slots().is_none() || window.region != info.region {
+            // What is allocated may not be what it was.
+            let is_alone = kernel.records_accesses || checks_bounds;
+            if is_alone || kernel.shared_slots().is_none() || window.region != info.region {
                 let in_flight = window.in_flight().count();
                 return Err(BeginError::Busy { in_flight });
             }
@@ -108,6 +113,7 @@ impl Attached {
             window.members.push(member);
             return Ok(());
         }
+        let checks = if checks_bounds { Some(Checks::begin(memory, kernel, &buffers)?) } else { None };
         let sample = match kernel.records_accesses {
             true => {
                 let is_sampled = of_kernel.samples_next(options, waves);
@@ -157,6 +163,7 @@ impl Attached {
             members: vec![member],
             waves: sample.as_ref().map_or(waves, |sample| sample.waves),
             sample,
+            checks,
             parked: if standing.is_some() { None } else { Some(0) },
         };
         if let Some(of_kernel) = self.kernels.get_mut(&index) {
@@ -207,6 +214,9 @@ impl Attached {
                 memory.write(block + offset, &value.to_le_bytes())?;
             }
             memory.write(block + control::SAMPLE_TABLE, &table.to_le_bytes())?;
+        }
+        if let Some(checks) = &window.checks {
+            memory.write(block + control::SAMPLE_TABLE, &checks.table().to_le_bytes())?;
         }
         // Last: from here on waves count.
         memory.write(block + control::BUFFER, &window.buffer.address.to_le_bytes())?;
@@ -283,8 +293,12 @@ impl Attached {
         let folded = window.fold(memory, collector, &self.map, dropped);
         // Nothing is in flight: whatever begins next finds the buffer as it was. Of a dispatch that faulted waves may
         // begin yet.
-        let stays =
-            self.stays_armed && is_installed && window.kind == Kind::Slots && folded.is_ok() && window.all_ended();
+        let stays = window.checks.is_none()
+            && self.stays_armed
+            && is_installed
+            && window.kind == Kind::Slots
+            && folded.is_ok()
+            && window.all_ended();
         if is_installed {
             of_kernel.installed = None;
             if !stays {
@@ -292,6 +306,9 @@ impl Attached {
             }
         }
         let window = of_kernel.windows.remove(at);
+        if let Some(checks) = &window.checks {
+            memory.free(checks.address)?;
+        }
         if window.kind == Kind::Sampled {
             // It is not as others expect theirs.
             memory.free(window.buffer.address)?;
@@ -310,15 +327,20 @@ impl Attached {
         folded.map(Some)
     }
 
+    /// Where it has allocated something.
+    fn buffers(&self) -> impl Iterator<Item = u64> + '_ {
+        let of_window = |window: &Window| {
+            [Some(window.buffer.address), window.checks.as_ref().map(|checks| checks.address)].into_iter().flatten()
+        };
+        let of_kernel = move |of_kernel: &'_ Windows| {
+            let standing = of_kernel.standing.map(|buffer| buffer.address);
+            of_kernel.windows.iter().flat_map(of_window).chain(standing).collect::<Vec<_>>()
+        };
+        self.kernels.values().flat_map(of_kernel).chain(self.spare.iter().map(|buffer| buffer.address))
+    }
+
     pub(super) fn free<M: DeviceMemory>(self, memory: &mut M) -> Result<()> {
-        let of_kernels = self.kernels.into_values();
-        let buffers = of_kernels.flat_map(|Windows { windows, standing, .. }| {
-            windows.into_iter().map(|window| window.buffer).chain(standing)
-        });
-        for buffer in buffers.chain(self.spare) {
-            memory.free(buffer.address)?;
-        }
-        Ok(())
+        self.buffers().try_for_each(|address| Ok(memory.free(address)?))
     }
 }
 

@@ -8,6 +8,7 @@ use wavetap_profile::launches::LaunchShape;
 use wavetap_profile::map::{CounterMode, KernelMap, ObjectMap};
 use wavetap_profile::record::{BEGAN, COUNTER, DISPATCH, HEADER, Header, KERNEL};
 
+use super::checks::Checks;
 use super::sample::Sample;
 use crate::collector::{Collector, CountedKernel, EndedDispatch, RegionId, header};
 use crate::memory::DeviceMemory;
@@ -80,6 +81,8 @@ pub(super) struct Window {
     pub(super) waves: u64,
     /// Which workgroups, if they are sampled.
     pub(super) sample: Option<Sample>,
+    /// What addresses are compared with, if they are.
+    pub(super) checks: Option<Checks>,
     /// The block's count of dropped waves while it does not describe this window.
     pub(super) parked: Option<u32>,
 }
@@ -121,6 +124,11 @@ impl Window {
         map: &ObjectMap,
         dropped: u32,
     ) -> Result<usize> {
+        if let Some(checks) = &self.checks {
+            let ordinal = self.members.first().map_or(0, |member| member.ordinal);
+            let found = checks.found(memory, collector.place(map, self.kernel)? as u32, ordinal)?;
+            collector.add_out_of_bounds(self.region, found);
+        }
         let ended = self.ended();
         if ended.len() < self.members.len() {
             // One has faulted: nothing tells its records from those of the others.

@@ -36,6 +36,8 @@ pub(crate) struct Frame<'s> {
     pub(crate) records: RecordChoice,
     /// Waves of sampled workgroups alone have a record.
     pub(crate) is_sampled: bool,
+    /// The prologue leaves what bounds checks need in lanes of the data pair's high half.
+    pub(crate) checks_bounds: bool,
     /// How many slots of the record are free is in a lane of the data pair's high half.
     pub(crate) counts_slots: bool,
     /// Size of a record's header and counters in bytes.

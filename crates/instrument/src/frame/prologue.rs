@@ -40,6 +40,10 @@ const HEADER_LANES: u32 = 6;
 const ONE: u32 = 1;
 /// The lane of the data pair's high half with the number of free slots: no counter increases by what is there.
 pub(crate) const SLOTS_LANE: u32 = 1;
+/// The first lane there of what bounds checks keep: where the last range starts.
+pub(crate) const START_LANE: u32 = 8;
+/// Those of workgroup x, y, z and the wave, for the same checks.
+pub(crate) const PLACE_LANE: u32 = START_LANE + 6;
 /// log2 of a header field's bytes.
 const FIELD_SHIFT: u32 = 2;
 /// The low half of a register that packs two numbers.
@@ -195,8 +199,12 @@ pub(crate) fn prologue(
 
 /// The code where waves choose records by where they run: nothing is stored, and no wave waits for another.
 fn slot(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut ScalarPool) -> Result<(), Stop> {
-    let needs_packet = frame.sink.entry_needs(frame.records) != EntryNeeds::Nothing;
-    let packet = if needs_packet { Some(PacketRegisters::take(pool)?) } else { None };
+    let sink_needs_packet = frame.sink.entry_needs(frame.records) != EntryNeeds::Nothing;
+    let packet = if sink_needs_packet || frame.checks_bounds { Some(PacketRegisters::take(pool)?) } else { None };
+    let place = match frame.checks_bounds {
+        true => Some((entry.workgroup_id_registers(|| pool.take(1, 1))?, pool.take(1, 1)?)),
+        false => None,
+    };
     let ready = asm.new_label();
     if let Some(packet) = &packet {
         packet.load(asm, entry)?;
@@ -214,18 +222,27 @@ fn slot(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut
     }
     scratch_access(frame, entry, asm, t)?;
     clear_spilled(frame, asm)?;
+    if let Some((groups, _)) = place {
+        entry.workgroup_ids(asm, frame.own.target, groups, t.temporary)?;
+    }
     if let Some(packet) = &packet {
         asm.op("s_cmp_eq_u64", &[s2(t.record), c(0)])?;
         asm.branch(Opcode::S_CBRANCH_SCC1, ready);
-        wave_number(frame, asm, t, packet)?;
+        match place {
+            Some((groups, size)) => wave_index(frame, groups, asm, [t.temporary, size], packet)?,
+            None => wave_number(frame, asm, t, packet)?,
+        }
     }
-    if packet.is_some() && slot_offset(frame.records, frame.record_bytes, asm, t.temporary)? {
+    if sink_needs_packet && slot_offset(frame.records, frame.record_bytes, asm, t.temporary)? {
         asm.op("s_add_u32", &[s(t.record), s(t.record), s(t.temporary)])?;
         asm.op("s_addc_u32", &[s(t.record + 1), s(t.record + 1), c(0)])?;
     }
     asm.exec_lanes(frame.own.target.wave_size())?;
     asm.lane_offsets(frame.own.vectors.address)?;
     init_counters(frame, asm, t, packet.as_ref())?;
+    if let (Some(([x, y, z], _)), Some(packet)) = (place, &packet) {
+        begin_checks(frame, asm, t, [x, y, z, packet.ids[0]])?;
+    }
     asm.bind(ready);
     Ok(())
 }
@@ -246,10 +263,14 @@ fn own_record(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool
     entry.workgroup_ids(asm, frame.own.target, groups, t.temporary)?;
     asm.op("s_cmp_eq_u64", &[s2(block.field(control::BUFFER)), c(0)])?;
     asm.branch(Opcode::S_CBRANCH_SCC1, off);
-    wave_index(frame, groups, asm, t, &packet, &block)?;
+    wave_index(frame, groups, asm, [t.temporary, block.index], &packet)?;
     find_record(frame, groups, asm, t, &packet, &block, off)?;
     store_header(frame, groups, asm, t, &packet, &block)?;
     init_counters(frame, asm, t, Some(&packet))?;
+    if frame.checks_bounds {
+        let [x, y, z] = groups;
+        begin_checks(frame, asm, t, [x, y, z, packet.ids[0]])?;
+    }
     if let (Some(sample), true) = (&block.sample, frame.counts_slots) {
         let slots = asm.vector_source(sample.slots, t.through)?;
         asm.op("v_writelane_b32", &[v(frame.own.vectors.data + 1), slots, c(SLOTS_LANE)])?;
@@ -304,13 +325,11 @@ fn wave_index(
     frame: &Frame<'_>,
     [group_x, group_y, _]: [u16; 3],
     asm: &mut Asm,
-    t: &Scratch,
+    [size_x, size_y]: [u16; 2],
     packet: &PacketRegisters,
-    block: &BlockRegisters,
 ) -> Result<()> {
     let (sizes, grid) = (packet.packet + PACKET_WORKGROUP_SIZE, packet.packet + PACKET_GRID_SIZE);
-    // The packet's sizes and the record index are not needed before the end of this.
-    let (size_x, size_y) = (t.temporary, block.index);
+    // The packet's sizes are not needed after this.
     asm.op("s_and_b32", &[s(size_x), s(sizes), c(LOW_HALF)])?;
     asm.op("s_lshr_b32", &[s(size_y), s(sizes), c(16)])?;
     for (size, group, grid) in [(size_x, group_x, grid), (size_y, group_y, grid + 1)] {
@@ -453,6 +472,20 @@ fn init_counters(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, packet: Option<&
         asm.bind(off);
     }
     asm.op("v_mov_b32_e32", &[v(r.data), c(ONE)])
+}
+
+/// Leaves in lanes where the wave is in the grid, and that no range is known to be allocated: one that begins at the
+/// end of memory.
+fn begin_checks(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, place: [u16; 4]) -> Result<()> {
+    let kept = v(frame.own.vectors.data + 1);
+    for half in 0..2 {
+        asm.op("v_writelane_b32", &[kept, Value::InlineInt(-1), c(START_LANE + half)])?;
+    }
+    for (lane, register) in (PLACE_LANE..).zip(place) {
+        let value = asm.vector_source(register, t.through)?;
+        asm.op("v_writelane_b32", &[kept, value, c(lane)])?;
+    }
+    Ok(())
 }
 
 /// Adds the lanes with which the wave begins to their counter. All lanes are active.

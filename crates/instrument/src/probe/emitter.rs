@@ -14,6 +14,7 @@ use wavetap_analysis::kernel::edit::Snippet;
 use wavetap_analysis::kernel::{Body, Stop};
 use wavetap_base::entity::{InstId, ProgramPoint};
 use wavetap_base::error::{Error, Result};
+use wavetap_profile::control::SAMPLE_TABLE;
 use wavetap_profile::schema::KindSchema;
 
 /// What becomes of SCC in a snippet.
@@ -240,6 +241,17 @@ impl Measurement<'_> {
     #[must_use]
     pub fn record_bytes(&self) -> u32 {
         self.frame.record_bytes
+    }
+
+    /// Loads the pointer to the table of allocations into the scratch pair. Destroys SCC and the pair of the first
+    /// register.
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub fn allocations(&mut self) -> Result<()> {
+        self.asm.address(self.r.first, self.frame.control);
+        self.asm.scalar_load("s_load_dwordx2", self.r.scratch, 2, self.r.first, SAMPLE_TABLE as u32)?;
+        self.asm.wait_scalar_loads()
     }
 
     /// Global memory at a base, other than the pair of the first register, at a counter's offset for each lane.

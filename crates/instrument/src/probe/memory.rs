@@ -33,7 +33,7 @@ pub(super) struct Memory;
 struct AccessesOf(Vec<ProbeSite>);
 
 /// What the addresses of an instruction are made of, if it is measured.
-fn measured(function: &ClonedFunction<'_>, id: InstId) -> Option<AddressOperands> {
+pub(super) fn measured(function: &ClonedFunction<'_>, id: InstId) -> Option<AddressOperands> {
     let inst = function.body.inst(id);
     if !inst.variant.flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC) {
         return None;
@@ -51,7 +51,7 @@ fn measured(function: &ClonedFunction<'_>, id: InstId) -> Option<AddressOperands
 
 /// Where code for an access goes: before it, or before the clause that it is in, if nothing in the clause before it
 /// writes what its addresses are made of.
-fn point(function: &ClonedFunction<'_>, id: InstId, operands: &AddressOperands) -> Option<ProgramPoint> {
+pub(super) fn point(function: &ClonedFunction<'_>, id: InstId, operands: &AddressOperands) -> Option<ProgramPoint> {
     let clause = function.neighbours.clauses().iter().find(|clause| (clause.first..=clause.last).contains(&id));
     let Some(clause) = clause else { return Some(ProgramPoint { inst: id, side: Side::Before }) };
     let made_of: RegSet = operands.registers().collect();

@@ -25,6 +25,10 @@ pub struct Needs {
     /// ([`wavetap_profile::accesses`]). Inserted code has a pair of vector registers more
     /// ([`super::Measurement::payload`]), and the control block's sample table is set.
     pub records: bool,
+    /// The control block leads to a table of what is allocated of global memory
+    /// ([`wavetap_profile::bounds`]), and the prologue leaves the place of the wave in the grid in lanes of the data
+    /// pair. Inserted code has six vector registers more.
+    pub allocations: bool,
     /// Lanes of inserted code's data pair hold something from one snippet of a wave to the next: from lane
     /// [`FIRST_KEPT_LANE`] on, of the second register; of both with [`Needs::unused_registers`]. They are 0 at first.
     /// Lanes of vector registers are not scavenged then; where registers are spilled whole, these are spilled, too. One
@@ -50,9 +54,18 @@ impl Needs {
         !self.at_each_site && self.global_memory.is_none()
     }
 
+    /// Vector registers that hold nothing from one snippet to the next.
+    pub(crate) fn payload(&self) -> u16 {
+        match (self.allocations, self.records) {
+            (true, _) => 6,
+            (false, true) => 2,
+            (false, false) => 0,
+        }
+    }
+
     /// Whether lanes of vector registers can be scavenged: nothing is in the others then, and nothing is left there.
     pub(crate) fn allows_lane_spills(&self) -> bool {
-        !self.keeps_lanes && !self.records && self.unused_registers.is_none()
+        !self.keeps_lanes && self.payload() == 0 && self.unused_registers.is_none()
     }
 
     /// Of several probes: each thing that one of them needs.
@@ -62,6 +75,7 @@ impl Needs {
             global_memory: all.global_memory.or(needs.global_memory),
             at_each_site: all.at_each_site || needs.at_each_site,
             records: all.records || needs.records,
+            allocations: all.allocations || needs.allocations,
             keeps_lanes: all.keeps_lanes || needs.keeps_lanes,
             unused_registers: all.unused_registers.or(needs.unused_registers),
             every_end: all.every_end || needs.every_end,

@@ -2,6 +2,7 @@
 
 use super::Probe;
 use super::blocks::Blocks;
+use super::bounds::Bounds;
 use super::branches::Branches;
 use super::latency::MemoryLatency;
 use super::memory::Memory;
@@ -24,8 +25,11 @@ pub const DRAINED_LATENCY: &dyn Probe = &MemoryLatency { drains_all: true };
 /// Loads whose value is the same in all lanes, or what the wave has loaded there before.
 pub const VALUES: &dyn Probe = &Values;
 
+/// Accesses to global memory outside of what is allocated.
+pub const BOUNDS: &dyn Probe = &Bounds;
+
 /// All of them, in the order of `--help`.
-pub const ALL: &[&dyn Probe] = &[BRANCHES, BLOCKS, MEMORY, TIME, MEMORY_LATENCY, DRAINED_LATENCY, VALUES];
+pub const ALL: &[&dyn Probe] = &[BRANCHES, BLOCKS, MEMORY, TIME, MEMORY_LATENCY, DRAINED_LATENCY, VALUES, BOUNDS];
 
 /// The probe of that name.
 #[must_use]

@@ -476,7 +476,7 @@ impl RegisterFrame {
         let own = self.locations.vectors.iter().map(|(register, _)| *register).chain(self.spills);
         let own: RegSet = own.map(|register| Reg::vector(register, 1)).collect();
         let mut taken = taken.union(own);
-        Vectors::take(self.target, false, |count, align| {
+        Vectors::take(self.target, 0, |count, align| {
             let is_free = |first: &u16| !taken.overlaps(Reg::vector(*first, count as u8));
             let first = (0..256 - count).step_by(align.into()).find(is_free)?;
             taken.insert(Reg::vector(first, count as u8));

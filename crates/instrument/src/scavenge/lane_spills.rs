@@ -64,7 +64,7 @@ impl LaneBudget {
         let choose = |pending: &RegSet, wait| {
             let mut taken: Vec<u16> = Vec::new();
             let mut needed_again: Vec<u16> = Vec::new();
-            let vectors = Vectors::take(body.target(), false, |count, align| {
+            let vectors = Vectors::take(body.target(), 0, |count, align| {
                 let price = |first: &u16| {
                     let free = |number: &u16| {
                         let reg = Reg::vector(*number, 1);

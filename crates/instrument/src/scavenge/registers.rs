@@ -31,22 +31,25 @@ pub(crate) struct Vectors {
     pub(crate) address: u16,
     /// Pair for the addresses of global memory, on targets that address it in no other way.
     pub(crate) flat: Option<u16>,
-    /// Pair for what is recorded, if anything is. Holds nothing from one snippet to the next.
+    /// The first of the registers for what is recorded or checked, an even one, if anything is. They hold nothing from
+    /// one snippet to the next.
     pub(crate) payload: Option<u16>,
+    /// How many of these there are.
+    pub(crate) payload_count: u16,
 }
 
 impl Vectors {
     /// Takes each register from `take`, which is told how many in a row and with which alignment.
     pub(crate) fn take(
         target: Target,
-        records: bool,
+        payload_count: u16,
         mut take: impl FnMut(u16, u16) -> Option<u16>,
     ) -> Option<Vectors> {
         let data = take(2, 2)?;
         let address = take(1, 1)?;
         let flat = if Self::have_addresses(target) { Some(take(2, 2)?) } else { None };
-        let payload = if records { Some(take(2, 2)?) } else { None };
-        Some(Vectors { bank: 0, data, address, flat, payload })
+        let payload = if payload_count > 0 { Some(take(payload_count, 2)?) } else { None };
+        Some(Vectors { bank: 0, data, address, flat, payload, payload_count })
     }
 
     /// Whether global memory takes addresses from vector registers alone.
@@ -62,6 +65,7 @@ impl Vectors {
             data: WORK_ITEM_VGPRS + 1,
             flat: Self::have_addresses(target).then_some(WORK_ITEM_VGPRS + 3),
             payload: None,
+            payload_count: 0,
         }
     }
 
@@ -72,7 +76,9 @@ impl Vectors {
 
     /// All of them.
     pub(crate) fn registers(&self) -> impl Iterator<Item = u16> + use<> {
-        self.kept().chain([self.flat, self.payload].into_iter().flatten().flat_map(|pair| [pair, pair + 1]))
+        let count = self.payload_count;
+        let payload = self.payload.into_iter().flat_map(move |first| first..first + count);
+        self.kept().chain(self.flat.into_iter().flat_map(|pair| [pair, pair + 1])).chain(payload)
     }
 
     /// One more than the highest register.
@@ -296,15 +302,15 @@ impl Allocation<'_> {
 
     /// Chooses the vector registers of inserted code: below v256, or else all of them among 256 others where the target
     /// has such. Code that reads registers of original code (`reads`), which are among the first, names these alone.
-    pub(crate) fn choose_vectors(&self, records: bool, reads: bool) -> Result<Vectors, Refusal> {
+    pub(crate) fn choose_vectors(&self, payload: u16, reads: bool) -> Result<Vectors, Refusal> {
         let banks = if self.target.has_vgpr_msb() && !reads { self.target.max_vgprs().div_ceil(256) as u8 } else { 1 };
-        (0..banks).find_map(|bank| self.choose_vectors_of(bank, records)).ok_or_else(|| {
+        (0..banks).find_map(|bank| self.choose_vectors_of(bank, payload)).ok_or_else(|| {
             Refusal::new(Reason::VectorRegisters, "inserted code needs vector registers that no code uses")
         })
     }
 
     /// [`Allocation::choose_vectors`] among the 256 registers with these high bits of their numbers.
-    fn choose_vectors_of(&self, bank: u8, records: bool) -> Option<Vectors> {
+    fn choose_vectors_of(&self, bank: u8, payload: u16) -> Option<Vectors> {
         let indexed = if self.used.indexed { self.vgprs() } else { 0 };
         let free = |number: u16| {
             let meant = u16::from(bank) * NUMBERED_VGPRS + number;
@@ -313,7 +319,7 @@ impl Allocation<'_> {
                 && !self.used.named.contains(Reg::vector(meant, 1))
         };
         let mut taken: Vec<u16> = Vec::new();
-        let chosen = Vectors::take(self.target, records, |count, align| {
+        let chosen = Vectors::take(self.target, payload, |count, align| {
             let fits = |first: &u16| (*first..first + count).all(|number| free(number) && !taken.contains(&number));
             let first = (0..NUMBERED_VGPRS).step_by(align.into()).find(fits)?;
             taken.extend(first..first + count);

@@ -53,7 +53,7 @@ pub(crate) fn choose(
     target: Target,
     functions: &[ClonedFunction<'_>],
     read: RegSet,
-    records: bool,
+    payload: u16,
 ) -> Result<Vectors, Refusal> {
     let mut slow = read;
     for (body, id) in functions.iter().flat_map(|function| function.body.ids().map(|id| (function.body, id))) {
@@ -66,7 +66,7 @@ pub(crate) fn choose(
         }
     }
     let mut taken: Vec<u16> = Vec::new();
-    let chosen = Vectors::take(target, records, |count, align| {
+    let chosen = Vectors::take(target, payload, |count, align| {
         let can_be_moved =
             |number: u16| number < NUMBERED_VGPRS && !taken.contains(&number) && !slow.overlaps(Reg::vector(number, 1));
         let fits = |first: &u16| (*first..first + count).all(can_be_moved);

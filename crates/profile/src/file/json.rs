@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Backend, KernelTotals, Origin, Profile, SCHEMA, SCHEMA_1, SiteTotals, WaveCounts, is_one, one};
 use crate::accesses::DispatchAccesses;
+use crate::bounds::OutOfBounds;
 use crate::hex;
 use crate::host::HostActivity;
 use crate::kind_table::KindTable;
@@ -50,6 +51,9 @@ struct Written<'a> {
     /// What sampled workgroups have recorded of their accesses to memory, by dispatch.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     accesses: &'a [DispatchAccesses],
+    /// The first bad access of each site in each dispatch, where bounds were checked.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    out_of_bounds: &'a [OutOfBounds],
     /// What the host had the device do, where that was recorded.
     #[serde(skip_serializing_if = "HostActivity::is_empty")]
     host: &'a HostActivity,
@@ -64,7 +68,7 @@ impl<'a> Written<'a> {
     fn of(profile: &'a Profile) -> Result<Written<'a>> {
         let kinds = profile.kinds()?;
         let Profile { origin, backend, complete, ended, processes, .. } = profile;
-        let Profile { kernels, regions, refused, uncounted, waves, accesses, host, .. } = profile;
+        let Profile { kernels, regions, refused, uncounted, waves, accesses, out_of_bounds, host, .. } = profile;
         let (origin, backend, complete, ended, processes) = (*origin, *backend, *complete, *ended, *processes);
         Ok(Written {
             schema: SCHEMA,
@@ -80,6 +84,7 @@ impl<'a> Written<'a> {
             processes,
             waves,
             accesses,
+            out_of_bounds,
             host,
         })
     }
@@ -108,6 +113,8 @@ struct Read<Site> {
     #[serde(default)]
     accesses: Vec<DispatchAccesses>,
     #[serde(default)]
+    out_of_bounds: Vec<OutOfBounds>,
+    #[serde(default)]
     host: HostActivity,
 }
 
@@ -118,8 +125,20 @@ impl<Site: AnySite> Read<Site> {
             kernels.into_iter().map(|kernel| resolve(kernel, &kinds)).collect()
         };
         let (kernels, regions) = (resolve(self.kernels)?, resolve(self.regions)?);
-        let Read { origin, backend, complete, ended, refused, uncounted, processes, waves, accesses, host, .. } =
-            Read::<Site> { kinds: Vec::new(), kernels: Vec::new(), regions: Vec::new(), ..self };
+        let Read {
+            origin,
+            backend,
+            complete,
+            ended,
+            refused,
+            uncounted,
+            processes,
+            waves,
+            accesses,
+            out_of_bounds,
+            host,
+            ..
+        } = Read::<Site> { kinds: Vec::new(), kernels: Vec::new(), regions: Vec::new(), ..self };
         Ok(Profile {
             regions,
             origin,
@@ -132,6 +151,7 @@ impl<Site: AnySite> Read<Site> {
             processes,
             waves,
             accesses,
+            out_of_bounds,
             host,
         })
     }

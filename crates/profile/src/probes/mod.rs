@@ -4,6 +4,7 @@
 //! reads the views.
 
 pub mod blocks;
+pub mod bounds;
 pub mod branches;
 pub mod latency;
 pub mod memory;
@@ -22,7 +23,7 @@ pub const VERSION_1: &str = branches::PROBE;
 #[must_use]
 pub fn kinds() -> Vec<&'static Arc<KindSchema>> {
     let kinds = branches::kinds().into_iter().chain(blocks::kinds()).chain(memory::kinds()).chain(time::kinds());
-    kinds.chain(latency::kinds()).chain(values::kinds()).collect()
+    kinds.chain(latency::kinds()).chain(values::kinds()).chain(bounds::kinds()).collect()
 }
 
 /// The kind of a name; none if no known probe has it.

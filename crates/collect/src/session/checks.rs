@@ -1,0 +1,45 @@
+//! What instrumented code of a dispatch compares addresses with.
+
+use crate::memory::DeviceMemory;
+use wavetap_base::error::{Error, Result};
+use wavetap_profile::bounds::{Checked, OutOfBounds};
+use wavetap_profile::map::KernelMap;
+
+/// Alignment in bytes.
+const ALIGNMENT: u64 = 64;
+
+/// The table of a dispatch, in device memory.
+#[derive(Debug)]
+pub(super) struct Checks {
+    /// Where it was allocated.
+    pub(super) address: u64,
+    checked: Checked,
+}
+
+impl Checks {
+    /// What is allocated now, but for the buffers at these addresses, which are for records.
+    pub(super) fn begin<M: DeviceMemory>(memory: &mut M, kernel: &KernelMap, records: &[u64]) -> Result<Checks> {
+        let unknown = || Error::unsupported("which flat addresses are in LDS or scratch is not known");
+        let apertures = memory.apertures().ok_or_else(unknown)?;
+        let unknown = || Error::unsupported("--probe bounds: what kernels may access is not known here");
+        let mut ranges = memory.accessible().ok_or_else(unknown)?;
+        ranges.retain(|range| !records.contains(&range.address));
+        let checked = Checked::new(ranges, apertures, kernel.record_bytes())?;
+        let bytes = checked.to_bytes();
+        let address = memory.alloc(bytes.len() as u64, ALIGNMENT)?;
+        memory.write(address, &bytes)?;
+        Ok(Checks { address, checked })
+    }
+
+    /// The address that the control block has.
+    pub(super) fn table(&self) -> u64 {
+        self.address + self.checked.before()
+    }
+
+    /// What waves have left.
+    pub(super) fn found<M: DeviceMemory>(&self, memory: &M, kernel: u32, dispatch: u32) -> Result<Vec<OutOfBounds>> {
+        let mut slots = vec![0; self.checked.before() as usize];
+        memory.read(self.address, &mut slots)?;
+        self.checked.found(&slots, kernel, dispatch)
+    }
+}

@@ -1,0 +1,249 @@
+//! Accesses outside of what is allocated: the table that instrumented code compares addresses with, and what it leaves
+//! of the first bad access of each site.
+//!
+//! The control block's pointer to the sample table leads to a header, in kernels that check bounds:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 4 | steps of the search: the table has two to the power of it entries |
+//! | 4 | 4 | 0 |
+//! | 8 | 4 | bits 63:32 of flat addresses in LDS |
+//! | 12 | 4 | bits 63:32 of flat addresses in scratch memory |
+//! | 16 | 48 | 0 |
+//! | 64 | 16 for each entry | first address of a range, and the address after its last one |
+//!
+//! Entries are in rising order and do not overlap. The first one is 0 and 0; the last range is repeated up to the end
+//! of the table. [`slot`]s of [`SLOT`] bytes are before the header, one for each site:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 4 | bad executions (atomic); whoever finds 0 here stores the rest |
+//! | 8 | 8 | the address of the first bad lane |
+//! | 16 | 8 | the bad lanes |
+//! | 24 | 12 | the workgroup |
+//! | 36 | 4 | the wave in the workgroup |
+//! | 40 | 4 | the first bad lane |
+
+use serde::{Deserialize, Serialize};
+
+use crate::accesses::{AllocatedRange, Apertures};
+use crate::record::{COUNTER, HEADER};
+use wavetap_base::bytes;
+use wavetap_base::error::{Error, Result};
+
+/// Size of a slot in bytes.
+pub const SLOT: u32 = 64;
+/// Offset of the table after the header.
+pub const TABLE: u32 = 64;
+/// Offset of the apertures in the header.
+pub const SHARED: u32 = 8;
+/// The same of the private one.
+pub const PRIVATE: u32 = 12;
+/// Size of an entry in bytes.
+pub const ENTRY: u32 = 16;
+/// The numbers of steps that a search may have.
+pub const STEPS: [u32; 3] = [6, 10, 16];
+/// Counters of a site.
+const COUNTERS: u32 = 2;
+
+/// The first bad access of a site in a dispatch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OutOfBounds {
+    /// Index into [`crate::file::Profile::kernels`].
+    pub kernel: u32,
+    /// The dispatch's ordinal.
+    pub dispatch: u32,
+    /// The ranges of the program in which it was dispatched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// The site: its index among the kernel's.
+    pub site: u32,
+    /// The address of the first bad lane.
+    #[serde(with = "crate::hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
+    pub address: u64,
+    /// The first bad lane.
+    pub lane: u32,
+    /// All bad lanes of the execution.
+    #[serde(with = "crate::hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
+    pub lanes: u64,
+    /// The workgroup.
+    pub workgroup: [u32; 3],
+    /// The wave's index in the workgroup.
+    pub wave: u32,
+    /// The allocation that is nearest to the address; none where there is none.
+    pub nearest: Option<AllocatedRange>,
+}
+
+impl OutOfBounds {
+    /// How many bytes the address is before the nearest allocation (negative), inside, or at and after its end.
+    #[must_use]
+    pub fn distance(&self) -> Option<i128> {
+        let nearest = self.nearest?;
+        let (address, end) = (i128::from(self.address), i128::from(nearest.address) + i128::from(nearest.size));
+        Some(if address < i128::from(nearest.address) { address - i128::from(nearest.address) } else { address - end })
+    }
+}
+
+/// What is at the address that the control block has, and before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// The ranges, in rising order.
+    pub ranges: Vec<AllocatedRange>,
+    /// Slots before the header.
+    slots: u32,
+    apertures: Apertures,
+}
+
+/// How far before the header the slot of the site is whose counters are at an offset in the record.
+#[must_use]
+pub const fn slot(site: u32) -> u32 {
+    (site - HEADER) / (COUNTERS * COUNTER) * SLOT + SLOT
+}
+
+impl Checked {
+    /// Of a kernel whose record has so many bytes. Ranges that overlap are joined.
+    ///
+    /// # Errors
+    /// Limit if there are more ranges than a search has steps for.
+    pub fn new(mut ranges: Vec<AllocatedRange>, apertures: Apertures, record_bytes: u32) -> Result<Checked> {
+        ranges.retain(|range| range.size > 0);
+        ranges.sort_by_key(|range| range.address);
+        ranges.dedup_by(|range, before| {
+            let end = before.address.saturating_add(before.size);
+            let overlaps = range.address < end;
+            if overlaps {
+                before.size = range.address.saturating_add(range.size).max(end) - before.address;
+            }
+            overlaps
+        });
+        let most = (1_usize << STEPS[STEPS.len() - 1]) - 1;
+        if ranges.len() > most {
+            return Err(Error::limit(format!("{} allocations, --probe bounds knows {most}", ranges.len())));
+        }
+        Ok(Checked { ranges, slots: record_bytes.saturating_sub(HEADER) / (COUNTERS * COUNTER), apertures })
+    }
+
+    /// Bytes before the header.
+    #[must_use]
+    pub fn before(&self) -> u64 {
+        u64::from(self.slots) * u64::from(SLOT)
+    }
+
+    /// All bytes, the slots' before them.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let entries = self.ranges.len() + 1;
+        let steps = STEPS.into_iter().find(|steps| entries <= 1 << steps).unwrap_or(STEPS[STEPS.len() - 1]);
+        let mut out = vec![0; self.before() as usize];
+        for word in [steps, 0, self.apertures.shared, self.apertures.private] {
+            out.extend(word.to_le_bytes());
+        }
+        out.resize(self.before() as usize + TABLE as usize + ENTRY as usize, 0);
+        let of = |range: &AllocatedRange| [range.address, range.address.saturating_add(range.size)];
+        let last = self.ranges.last().map_or([0, 0], of);
+        let rest = std::iter::repeat_n(last, (1 << steps) - entries);
+        for address in self.ranges.iter().map(of).chain(rest).flatten() {
+            out.extend(address.to_le_bytes());
+        }
+        out
+    }
+
+    /// What the slots say: of each site with a bad access the first one, by its number. `kernel`, `dispatch` and
+    /// `region` are those of the dispatch.
+    ///
+    /// # Errors
+    /// Malformed if there are fewer bytes than slots, or one contradicts itself.
+    pub fn found(&self, slots: &[u8], kernel: u32, dispatch: u32) -> Result<Vec<OutOfBounds>> {
+        let mut found = Vec::new();
+        for site in 0..self.slots {
+            let at = self.before() - u64::from(site + 1) * u64::from(SLOT);
+            let word = |offset: u64| bytes::u32_at(slots, at + offset, "first bad access");
+            let wide = |offset: u64| bytes::u64_at(slots, at + offset, "first bad access");
+            if word(0)? == 0 {
+                continue;
+            }
+            let (address, lanes, lane) = (wide(8)?, wide(16)?, word(40)?);
+            if lanes.trailing_zeros() != lane {
+                return Err(Error::malformed(format!("the first of the lanes {lanes:#x} is not {lane}")));
+            }
+            found.push(OutOfBounds {
+                kernel,
+                dispatch,
+                region: None,
+                site,
+                address,
+                lane,
+                lanes,
+                workgroup: [word(24)?, word(28)?, word(32)?],
+                wave: word(36)?,
+                nearest: self.nearest(address),
+            });
+        }
+        Ok(found)
+    }
+
+    /// The range that is nearest to an address.
+    fn nearest(&self, address: u64) -> Option<AllocatedRange> {
+        let after = self.ranges.partition_point(|range| range.address <= address);
+        let (before, after) = (after.checked_sub(1).map(|before| self.ranges[before]), self.ranges.get(after).copied());
+        match (before, after) {
+            (Some(before), Some(after)) => {
+                let behind = address.saturating_sub(before.address.saturating_add(before.size));
+                Some(if behind <= after.address - address { before } else { after })
+            }
+            (before, after) => before.or(after),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(address: u64, size: u64) -> AllocatedRange {
+        AllocatedRange { address, size }
+    }
+
+    #[test]
+    fn ranges_are_sorted_and_joined_where_they_overlap_alone() {
+        let apertures = Apertures { shared: 1, private: 2 };
+        let ranges = vec![range(0x3000, 0x100), range(0x1000, 0x100), range(0x1080, 0x100), range(0x1180, 8)];
+        let checked = Checked::new(ranges, apertures, HEADER + 16).unwrap();
+        assert_eq!(checked.ranges, [range(0x1000, 0x180), range(0x1180, 8), range(0x3000, 0x100)]);
+        let bytes = checked.to_bytes();
+        let wide = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        assert_eq!(bytes.len() as u32, SLOT + TABLE + (ENTRY << STEPS[0]));
+        assert_eq!([128, 136, 144, 152].map(wide), [0, 0, 0x1000, 0x1180]);
+        assert_eq!([bytes.len() - 16, bytes.len() - 8].map(wide), [0x3000, 0x3100]);
+        let many = (1..=1 << 16).map(|number| range(number << 12, 1)).collect();
+        assert!(Checked::new(many, apertures, HEADER).is_err());
+    }
+
+    #[test]
+    fn the_nearest_range_is_named() {
+        let ranges = vec![range(0x1000, 0x100), range(0x3000, 0x100)];
+        let checked = Checked::new(ranges, Apertures { shared: 1, private: 2 }, HEADER + 32).unwrap();
+        let mut slots = vec![0; 128];
+        // The second site's is the first in memory.
+        assert_eq!((slot(HEADER), slot(HEADER + 16)), (64, 128));
+        slots[0] = 3;
+        slots[8..16].copy_from_slice(&0x2ff0_u64.to_le_bytes());
+        slots[16] = 0b1100;
+        slots[24] = 7;
+        slots[36] = 5;
+        slots[40] = 2;
+        let found = checked.found(&slots, 4, 9).unwrap();
+        let [bad] = found.as_slice() else { panic!("one") };
+        assert_eq!((bad.site, bad.address, bad.lanes, bad.lane), (1, 0x2ff0, 0b1100, 2));
+        assert_eq!((bad.workgroup, bad.wave, bad.kernel, bad.dispatch), ([7, 0, 0], 5, 4, 9));
+        assert_eq!((bad.nearest, bad.distance()), (Some(range(0x3000, 0x100)), Some(-0x10)));
+        slots[40] = 3;
+        assert!(checked.found(&slots, 4, 9).is_err());
+        assert_eq!(checked.nearest(0x10), Some(range(0x1000, 0x100)));
+        assert_eq!(checked.nearest(0x1100), Some(range(0x1000, 0x100)));
+        assert_eq!(checked.nearest(u64::MAX), Some(range(0x3000, 0x100)));
+    }
+}

@@ -1,0 +1,23 @@
+//! The probe of bounds: accesses to global memory outside of what is allocated.
+//!
+//! What the first of them at a site was in a dispatch is in [`crate::bounds`].
+
+use std::sync::{Arc, LazyLock};
+
+use crate::schema::{FieldSchema, KindSchema, Merge, Unit};
+
+/// The probe's name.
+pub const PROBE: &str = "bounds";
+
+/// An access. `executions`: those in which at least one lane was out of bounds; `lanes`: these lanes, summed.
+pub static ACCESS: LazyLock<Arc<KindSchema>> = LazyLock::new(|| Arc::new(KindSchema::new(PROBE, "access", FIELDS)));
+
+/// The fields.
+const FIELDS: &[FieldSchema] =
+    &[FieldSchema::new("executions", Unit::Executions, Merge::Sum), FieldSchema::new("lanes", Unit::Lanes, Merge::Sum)];
+
+/// The kinds of sites of this probe.
+#[must_use]
+pub fn kinds() -> [&'static Arc<KindSchema>; 1] {
+    [&ACCESS]
+}

@@ -1,0 +1,294 @@
+//! What the bounds probe finds, compared with what the emulator saw of each access.
+//!
+//! Each kernel runs with the table of all that is allocated, in which nothing is to be found, and with tables of which
+//! parts were taken out by a seed: before, after and inside of what the kernel accesses, down to single bytes. What is
+//! outside of such a table is worked out here from the addresses that the emulator recorded. Counts have to be the same
+//! at each site, and what is told of its first bad access has to be one of them.
+//!
+//! In strict mode outputs are those of the original. The kernels are those of `rewriter-tests/kernels` and 200 that are
+//! made up from seeds.
+//!
+//! Quick: a target of each kind, one level of optimisation, some of the sources, two seeds. Full
+//! (`WAVETAP_FULL_TESTS=1`): every target, three levels, ten seeds. `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes
+//! these targets alone, `WAVETAP_KERNEL=made_up_17` kernels with this in their name.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use libtest_mimic::Trial;
+use rewriter_tests::Failure;
+use rewriter_tests::clocked::{self, FUEL, Rewritten, WRONG_REASONS};
+use rewriter_tests::dispatch::{self, Collecting, FUEL_FACTOR, Launch};
+use rewriter_tests::kernels::compare::Rule;
+use rewriter_tests::kernels::{Buffers, Test, launch};
+use rewriter_tests::made_up::Built;
+use rewriter_tests::tally::{self, Tallies};
+use wavetap::collect::session::{self, Overlap, Records};
+use wavetap::emulator::{AccessRecord, AccessedMemory, Options};
+use wavetap::isa::Target;
+use wavetap::pipeline::{Counters, probe};
+use wavetap::profile::accesses::AllocatedRange;
+use wavetap::profile::bounds::OutOfBounds;
+use wavetap::profile::map::KernelMap;
+
+/// Of a hundred kernels so many are checked, at least.
+const GOAL: u64 = 50;
+/// Accesses of a dispatch that the emulator keeps; dispatches with more are compared with the whole table alone.
+const MOST_RECORDS: usize = 1_000_000;
+/// Tables of which parts were taken out, for each kernel.
+const TABLES: u64 = 3;
+/// Ranges of a table are in the end of at most so many pieces.
+const PIECES: usize = 40;
+
+/// What was compared.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Kernels, those that are checked, and why others are not.
+    kernels: u64,
+    checked: u64,
+    refused: BTreeMap<String, u64>,
+    /// Accesses by lanes that were checked, those that were outside of a table, and sites with such.
+    lanes: u64,
+    outside: u64,
+    sites: u64,
+    cut_off: u64,
+    strict: u64,
+    sources: BTreeMap<String, u64>,
+}
+
+static TALLIES: Tallies<Tally> = Tallies::new();
+
+fn main() -> ExitCode {
+    TALLIES.run(trials(), |tallies| {
+        for (target, tally) in tallies {
+            println!("{target}: {tally:?}");
+            if tally.checked > 0 && (tally.outside == 0 || tally.outside == tally.lanes) {
+                return Err(format!("{target}: {} of {} accesses were outside", tally.outside, tally.lanes));
+            }
+        }
+        let sum = |of: fn(&Tally) -> u64| tallies.values().map(of).sum::<u64>();
+        tally::at_least(GOAL, sum(|tally| tally.checked), sum(|tally| tally.kernels))
+    })
+}
+
+fn trials() -> Result<Vec<Trial>, Failure> {
+    Ok(clocked::compiled()?.into_iter().map(|compiled| compiled.trial(run)).collect())
+}
+
+/// All kernels of a source, compiled in one way.
+fn run(built: &Built) -> Result<(), Failure> {
+    let (object, variant) = (&built.object, built.variant);
+    let rewritten = Rewritten::with(object, probe::BOUNDS, Counters::Global, false)?;
+    let mut tally = Tally::default();
+    let mut wrong = Vec::new();
+    for refused in &rewritten.map.refused {
+        tally::add_counts(&mut tally.refused, [(refused.reason.clone(), 1)]);
+        if WRONG_REASONS.contains(&refused.reason.as_str()) {
+            wrong.push(format!("{}: refused: {}", refused.name, refused.detail));
+        }
+    }
+    let outcome = built.each(|test, buffers| {
+        tally.kernels += 1;
+        let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == test.name) else {
+            return Ok(());
+        };
+        tally.checked += 1;
+        let kernel = &rewritten.map.kernels[index];
+        tally::add_counts(&mut tally.sources, [(format!("{:?}", kernel.vector_registers), 1)]);
+        let subject = Subject { object, rewritten: &rewritten, index, kernel, test, buffers, target: variant.target };
+        subject.compare(&mut tally)
+    });
+    wrong.extend(outcome.err());
+    TALLIES.add(variant.target.name(), tally);
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+impl tally::Tally for Tally {
+    fn add(&mut self, other: Tally) {
+        self.kernels += other.kernels;
+        self.checked += other.checked;
+        self.lanes += other.lanes;
+        self.outside += other.outside;
+        self.sites += other.sites;
+        self.cut_off += other.cut_off;
+        self.strict += other.strict;
+        tally::add_counts(&mut self.refused, other.refused);
+        tally::add_counts(&mut self.sources, other.sources);
+    }
+}
+
+/// A kernel of an object.
+struct Subject<'a> {
+    object: &'a [u8],
+    rewritten: &'a Rewritten,
+    index: usize,
+    kernel: &'a KernelMap,
+    test: &'a Test,
+    buffers: &'a Buffers,
+    target: Target,
+}
+
+/// What came of a run.
+struct Run {
+    output: Vec<u8>,
+    /// Accesses of the original instructions, whose places are original addresses.
+    accesses: Vec<AccessRecord>,
+    is_cut_off: bool,
+    table: Vec<AllocatedRange>,
+    counts: Vec<Vec<u64>>,
+    found: Vec<OutOfBounds>,
+}
+
+impl Subject<'_> {
+    fn compare(&self, tally: &mut Tally) -> Result<(), Failure> {
+        let plain = Options { strict: false, threads: 1, accesses: MOST_RECORDS, ..Options::default() };
+        let rule = Rule::parse(&self.test.compare)?;
+        let whole = self.run(&plain, &|ranges| ranges)?;
+        let bad: u64 = whole.counts.iter().flatten().sum();
+        if bad > 0 || !whole.found.is_empty() {
+            return Err(format!("all of memory: found {:?}, {:?}", whole.counts, whole.found));
+        }
+        rule.check(&whole.output, &self.buffers.expected)?;
+        if whole.is_cut_off {
+            tally.cut_off += 1;
+        }
+        for seed in 0..TABLES {
+            let accessed: Vec<u64> = whole.accesses.iter().flat_map(|access| access.addresses.clone()).collect();
+            let cut = |ranges| cut(ranges, &accessed, seed);
+            let run = self.run(&plain, &cut)?;
+            rule.check(&run.output, &self.buffers.expected).map_err(|e| format!("table {seed}: {e}"))?;
+            if !run.is_cut_off {
+                self.check(&run, tally).map_err(|e| format!("table {seed}: {e}"))?;
+            }
+        }
+        for seed in 0..if rewriter_tests::full() { 10 } else { 2 } {
+            let strict = Options { strict: true, seed, ..plain.clone() };
+            let run = match self.run(&strict, &|ranges| ranges) {
+                Ok(run) => run,
+                Err(_) if launch::run(self.object, self.target, self.test, self.buffers, &strict).is_err() => continue,
+                Err(failure) => return Err(format!("strict, seed {seed}: {failure}")),
+            };
+            tally.strict += 1;
+            rule.check(&run.output, &self.buffers.expected).map_err(|e| format!("strict, seed {seed}: {e}"))?;
+            if !run.found.is_empty() {
+                return Err(format!("strict, seed {seed}: found {:?}", run.found));
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, options: &Options, change: &dispatch::Change<'_>) -> Result<Run, Failure> {
+        let launch: Launch<'_> = launch::of_test(self.test, self.buffers, FUEL * FUEL_FACTOR);
+        let options = Options { fuel: FUEL * FUEL_FACTOR, ..options.clone() };
+        let collecting = Collecting {
+            kernel: self.index as u32,
+            options: session::Options::new(Overlap::Concurrent, Records::PerWave),
+            per_wave: false,
+        };
+        let table = RefCell::new(Vec::new());
+        let noted = |ranges| {
+            let changed = change(ranges);
+            table.borrow_mut().clone_from(&changed);
+            changed
+        };
+        let bytes = &self.rewritten.bytes;
+        let ran = dispatch::run_with_table(bytes, self.target, &launch, &options, Some(collecting), &noted);
+        let mut ran = ran.map_err(|stopped| stopped.to_string())?;
+        let profile = ran.take_profile().ok_or("no profile")?;
+        let totals = profile.kernels.first().ok_or("nothing was counted")?;
+        let recorded = std::mem::take(&mut ran.stats.accesses);
+        let originals: BTreeMap<u64, u64> =
+            self.kernel.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect();
+        let mut accesses = recorded.records;
+        accesses.retain_mut(|access| match originals.get(&access.place.address) {
+            Some(original) if access.place.object == ran.object => {
+                access.place.address = *original;
+                true
+            }
+            _ => false,
+        });
+        Ok(Run {
+            output: ran.buffers.pop().ok_or("no output")?,
+            accesses,
+            is_cut_off: recorded.dropped > 0,
+            table: table.take(),
+            counts: totals.sites.iter().map(|site| site.counts.values().to_vec()).collect(),
+            found: profile.out_of_bounds,
+        })
+    }
+
+    /// Compares what was found with what is outside of the table.
+    fn check(&self, run: &Run, tally: &mut Tally) -> Result<(), Failure> {
+        let mut expected = vec![vec![0, 0]; self.kernel.sites.len()];
+        let mut outside: BTreeMap<usize, Vec<(&AccessRecord, u64)>> = BTreeMap::new();
+        for access in run.accesses.iter().filter(|access| access.memory == AccessedMemory::Global) {
+            let at = access.place.address;
+            let Some(site) = self.kernel.sites.iter().position(|site| site.address == at) else { continue };
+            tally.lanes += access.addresses.len() as u64;
+            let lanes = (0..u64::BITS).filter(|lane| access.lanes >> lane & 1 == 1);
+            let is_bad = |(_, address): &(u32, &u64)| !is_inside(&run.table, **address, access.bytes);
+            let bad: u64 = lanes.zip(&access.addresses).filter(is_bad).map(|(lane, _)| 1 << lane).sum();
+            if bad != 0 {
+                expected[site][0] += 1;
+                expected[site][1] += u64::from(bad.count_ones());
+                outside.entry(site).or_default().push((access, bad));
+            }
+        }
+        tally.outside += expected.iter().map(|counts| counts[1]).sum::<u64>();
+        tally.sites += outside.len() as u64;
+        if run.counts != expected {
+            return Err(format!("counts {:?}, seen {expected:?}", run.counts));
+        }
+        let sites: Vec<usize> = run.found.iter().map(|bad| bad.site as usize).collect();
+        if sites != outside.keys().copied().collect::<Vec<_>>() {
+            return Err(format!("first accesses of the sites {sites:?}, outside were {:?}", outside.keys()));
+        }
+        for bad in &run.found {
+            let is_it = |(access, lanes): &(&AccessRecord, u64)| {
+                let place = (access.lanes & ((1 << bad.lane) - 1)).count_ones() as usize;
+                (access.workgroup, access.wave, *lanes) == (bad.workgroup, bad.wave, bad.lanes)
+                    && access.addresses[place] == bad.address
+            };
+            if !outside[&(bad.site as usize)].iter().any(is_it) {
+                return Err(format!("no access was {bad:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether all bytes of an access are in one range.
+fn is_inside(table: &[AllocatedRange], address: u64, bytes: u32) -> bool {
+    table.iter().any(|range| {
+        range.address <= address && u128::from(address) + u128::from(bytes) <= u128::from(range.address + range.size)
+    })
+}
+
+/// Ranges with parts taken out where something is accessed.
+fn cut(mut ranges: Vec<AllocatedRange>, accessed: &[u64], seed: u64) -> Vec<AllocatedRange> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678;
+    let mut random = |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below.max(1)
+    };
+    let holes = if accessed.is_empty() { 0 } else { 1 + random(PIECES as u64) };
+    for _ in 0..holes {
+        let at = accessed[random(accessed.len() as u64) as usize].wrapping_add(random(9)).wrapping_sub(4);
+        let size = 1 << random(12);
+        let end = at.saturating_add(size);
+        ranges = ranges
+            .into_iter()
+            .flat_map(|range| {
+                let last = range.address + range.size;
+                let before = AllocatedRange { size: at.clamp(range.address, last) - range.address, ..range };
+                let after = end.clamp(range.address, last);
+                [before, AllocatedRange { address: after, size: last - after }]
+            })
+            .filter(|range| range.size > 0)
+            .collect();
+    }
+    ranges
+}
