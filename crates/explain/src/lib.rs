@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod bad_access;
 mod basis;
 pub mod check;
 pub mod code;
@@ -32,6 +33,7 @@ pub mod variants;
 pub mod words;
 
 pub use address::HexAddress;
+pub use bad_access::BadAccess;
 pub use basis::Basis;
 pub use report::{Kernel, REPORT_SCHEMA, Report, RunInfo};
 pub use sections::{

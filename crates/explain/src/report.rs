@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bad_access::{self, BadAccess};
 use crate::launches::{self, Launch, LaunchOccupancy, LaunchTable};
 use crate::regions::{self, RegionRow};
 use crate::sections::Sections;
@@ -140,6 +141,9 @@ pub struct Kernel {
     /// What probes measured.
     #[serde(flatten)]
     pub sections: Sections,
+    /// Instructions that accessed global memory outside of what was allocated, where that was checked, by address.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub out_of_bounds: Vec<BadAccess>,
     /// Waits and what they wait for, the costliest first; empty where the original code was not at hand. *Predicted*,
     /// never measured.
     #[serde(default)]
@@ -163,7 +167,12 @@ impl Report {
             complete: profile.complete,
             ended: profile.has_ended(),
             processes: profile.processes,
-            kernels: profile.kernels.iter().map(Kernel::new).collect(),
+            kernels: profile
+                .kernels
+                .iter()
+                .enumerate()
+                .map(|(place, totals)| Kernel::new(profile, place, totals))
+                .collect(),
             regions: regions::rows(profile),
             refused: profile.refused.clone(),
             uncounted: profile.uncounted.clone(),
@@ -257,7 +266,7 @@ impl Kernel {
         launches::occupancy(&self.launches, at_best)
     }
 
-    fn new(totals: &KernelTotals) -> Kernel {
+    fn new(profile: &Profile, place: usize, totals: &KernelTotals) -> Kernel {
         Kernel {
             name: totals.name.clone(),
             demangled: totals.demangled.clone(),
@@ -277,6 +286,7 @@ impl Kernel {
             uncounted_callees: totals.uncounted_callees.clone(),
             work: totals.work,
             sections: Sections::of(&totals.sites),
+            out_of_bounds: bad_access::of_kernel(profile, place, totals),
             waits: Vec::new(),
             chains: Vec::new(),
         }

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod arrows;
+mod bad_access;
 mod branches;
 pub mod check;
 pub mod compare;

@@ -1,5 +1,6 @@
 //! A report as text for a terminal or a pipe.
 
+use super::bad_access;
 use super::launches::{self, uncounted_line};
 use super::regions;
 use super::render::Lines;
@@ -160,6 +161,7 @@ fn kernel_lines(
     let of_kernel =
         OfKernel { target: kernel.processor(), wave_size: kernel.wave_size(), dispatches: kernel.dispatches };
     tables(&kernel.sections, of_kernel, style, lines);
+    bad_access::lines(&kernel.out_of_bounds, style, lines);
     wait_lines(&kernel.waits, stalls.map_or(Order::Predicted, Order::Modelled), style, lines);
     match stalls {
         Some(stalls) => stall_lines(&kernel.chains, stalls, CHAINS_SHOWN, style, lines),
