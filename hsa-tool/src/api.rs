@@ -11,6 +11,8 @@ use crate::raw;
 /// A status of the runtime (`hsa_status_t`); 0 is success.
 pub(crate) type Status = u32;
 pub(crate) const SUCCESS: Status = 0;
+/// `HSA_STATUS_ERROR`.
+pub(crate) const ERROR: Status = 0x1000;
 /// `HSA_STATUS_ERROR_INVALID_QUEUE`.
 pub(crate) const INVALID_QUEUE: Status = 0x1007;
 
@@ -24,6 +26,41 @@ pub(crate) type Handler = extern "C" fn(packets: *const c_void, count: u64, inde
 
 type SymbolVisitor = extern "C" fn(executable: u64, agent: u64, symbol: u64, data: *mut c_void) -> Status;
 type PoolVisitor = extern "C" fn(pool: u64, data: *mut c_void) -> Status;
+
+/// Maps what a file descriptor of another interface (OpenGL, dma-buf) is.
+pub(crate) type InteropMap =
+    extern "C" fn(u32, *const u64, i32, u32, *mut usize, *mut usize, *mut usize, *mut usize) -> Status;
+/// What is known of an address.
+pub(crate) type PointerInfo = extern "C" fn(usize, *mut PointerFacts, usize, *mut u32, *mut usize) -> Status;
+/// Makes memory of the host accessible, counted as a pool's.
+pub(crate) type LockToPool = extern "C" fn(usize, usize, *const u64, i32, u64, u32, *mut usize) -> Status;
+/// Maps memory at reserved addresses: address, size, offset, handle, flags (from ROCm 6.0 on).
+pub(crate) type VirtualMap = extern "C" fn(usize, usize, usize, u64, u64) -> Status;
+pub(crate) type VirtualUnmap = extern "C" fn(usize, usize) -> Status;
+
+/// `hsa_amd_pointer_info_t`; newer ones are longer, and take shorter ones.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(crate) struct PointerFacts {
+    size: u32,
+    kind: u32,
+    device: usize,
+    host: usize,
+    bytes: usize,
+    user: usize,
+    owner: u64,
+    flags: u32,
+}
+
+/// Where versions that have virtual memory management have it.
+pub(crate) mod virtual_memory {
+    use crate::api::Place;
+    pub(crate) const MAP: Place = Place::Extension(488);
+    pub(crate) const UNMAP: Place = Place::Extension(496);
+}
+
+/// `HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT`: kernels may access all memory of the host.
+const ALL_OF_THE_HOST: u32 = 0x202;
 
 /// What a queue is made with, in the order of the arguments.
 pub(crate) type QueueCreate = extern "C" fn(u64, u32, u32, usize, usize, u32, u32, *mut QueueAddress) -> Status;
@@ -127,6 +164,11 @@ impl Tables {
         })
     }
 
+    /// What an entry has that not all versions have.
+    pub(crate) fn get(&self, place: Place) -> Option<usize> {
+        self.entry(place).and_then(raw::load::<usize>).filter(|function| *function != 0)
+    }
+
     /// Puts a function in the place of what an entry has.
     pub(crate) fn replace(&self, place: Place, function: usize) {
         if let Some(entry) = self.entry(place) {
@@ -148,6 +190,9 @@ macro_rules! functions {
         #[derive(Debug, Clone, Copy)]
         pub(crate) struct Api {
             pub(crate) tables: Tables,
+            /// Those of virtual memory management, where the version has it.
+            pub(crate) virtual_map: Option<VirtualMap>,
+            pub(crate) virtual_unmap: Option<VirtualUnmap>,
             $(pub(crate) $name: $type,)*
         }
 
@@ -156,6 +201,14 @@ macro_rules! functions {
             pub(crate) fn read(tables: Tables) -> Result<Api, String> {
                 Ok(Api {
                     tables,
+                    virtual_map: tables.get(virtual_memory::MAP).map(|function| {
+                        // SAFETY: not null; the entry at this place has this type in every version that has it.
+                        unsafe { std::mem::transmute::<usize, VirtualMap>(function) }
+                    }),
+                    virtual_unmap: tables.get(virtual_memory::UNMAP).map(|function| {
+                        // SAFETY: the same.
+                        unsafe { std::mem::transmute::<usize, VirtualUnmap>(function) }
+                    }),
                     $($name: {
                         let function = tables.function(stringify!($name), $place)?;
                         // SAFETY: not null; the entry at this place has this type in every version of the table.
@@ -177,9 +230,15 @@ macro_rules! functions {
 use Place::{Core, Extension, Grown};
 
 functions! {
+    system_get_info: extern "C" fn(u32, *mut c_void) -> Status, Core(32);
     queue_create: QueueCreate, Core(72);
     queue_destroy: extern "C" fn(QueueAddress) -> Status, Core(88);
+    memory_register: extern "C" fn(usize, usize) -> Status, Core(264);
+    memory_deregister: extern "C" fn(usize, usize) -> Status, Core(272);
+    memory_allocate: extern "C" fn(u64, usize, *mut usize) -> Status, Core(280);
+    memory_free: extern "C" fn(usize) -> Status, Core(288);
     memory_copy: extern "C" fn(*mut c_void, *const c_void, usize) -> Status, Core(296);
+    core_signal_create: extern "C" fn(i64, u32, *const u64, *mut u64) -> Status, Core(312);
     signal_destroy: extern "C" fn(u64) -> Status, Core(320);
     signal_load: extern "C" fn(u64) -> i64, Core(336);
     signal_store: extern "C" fn(u64, i64), Core(352);
@@ -200,9 +259,18 @@ functions! {
     iterate_pools: extern "C" fn(u64, PoolVisitor, *mut c_void) -> Status, Extension(112);
     pool_allocate: extern "C" fn(u64, usize, u32, *mut usize) -> Status, Extension(120);
     pool_free: extern "C" fn(usize) -> Status, Extension(128);
+    memory_lock: extern "C" fn(usize, usize, *const u64, i32, *mut usize) -> Status, Grown(176, 192);
+    memory_unlock: extern "C" fn(usize) -> Status, Grown(184, 200);
+    interop_map: InteropMap, Grown(200, 216);
+    interop_unmap: extern "C" fn(usize) -> Status, Grown(208, 224);
+    pointer_info: PointerInfo, Grown(224, 240);
+    ipc_attach: extern "C" fn(*const c_void, usize, u32, *const u64, *mut usize) -> Status, Grown(248, 264);
+    ipc_detach: extern "C" fn(usize) -> Status, Grown(256, 272);
     signal_create: extern "C" fn(i64, u32, *const u64, u64, *mut u64) -> Status, Grown(264, 280);
     intercept_create: QueueCreate, Grown(296, 312);
     intercept_register: extern "C" fn(QueueAddress, Handler, *mut c_void) -> Status, Grown(304, 320);
+    lock_to_pool: LockToPool, Grown(336, 352);
+    svm_attributes_set: extern "C" fn(usize, usize, *const c_void, usize) -> Status, Grown(368, 384);
 }
 
 impl Api {
@@ -232,6 +300,20 @@ impl Api {
             return Ok(());
         }
         self.check((self.memory_copy)(address as *mut c_void, bytes.as_ptr().cast(), bytes.len()))
+    }
+
+    /// Whether kernels may access all memory of the host.
+    pub(crate) fn can_access_the_host(&self) -> bool {
+        let mut all = false;
+        (self.system_get_info)(ALL_OF_THE_HOST, (&raw mut all).cast()) == SUCCESS && all
+    }
+
+    /// The memory that the runtime has at an address of the GPU's, in whole pages: where it begins, and its size.
+    pub(crate) fn allocation_at(&self, address: u64) -> Option<(u64, u64)> {
+        let mut facts = PointerFacts { size: size_of::<PointerFacts>() as u32, ..PointerFacts::default() };
+        let none = std::ptr::null_mut();
+        let status = (self.pointer_info)(address as usize, &raw mut facts, 0, none, std::ptr::null_mut());
+        (status == SUCCESS && facts.kind != 0).then_some((facts.device as u64, facts.bytes as u64))
     }
 
     /// A signal with the value 1, for a packet to complete.

@@ -3,6 +3,8 @@
 //! Each tells the tool what the program does and calls what was there before. A panic ends here: nothing unwinds into
 //! the program. Calls that the tool itself causes are passed on as they are.
 
+mod allocated;
+
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,8 +80,8 @@ pub(crate) fn remove(tool: &Tool) {
 }
 
 /// Where a hook is, its address, and what was there before.
-fn hooks(api: &Api) -> [(Place, usize, usize); 13] {
-    [
+fn hooks(api: &Api) -> Vec<(Place, usize, usize)> {
+    let mut hooks = vec![
         (place::queue_create, queue_create as *const () as usize, api.queue_create as usize),
         (place::queue_destroy, queue_destroy as *const () as usize, api.queue_destroy as usize),
         (place::executable_destroy, executable_destroy as *const () as usize, api.executable_destroy as usize),
@@ -107,24 +109,9 @@ fn hooks(api: &Api) -> [(Place, usize, usize); 13] {
             load_agent_code_object as *const () as usize,
             api.load_agent_code_object as usize,
         ),
-        (place::pool_allocate, pool_allocate as *const () as usize, api.pool_allocate as usize),
-        (place::pool_free, pool_free as *const () as usize, api.pool_free as usize),
-    ]
-}
-
-extern "C" fn pool_allocate(pool: u64, size: usize, flags: u32, address: *mut usize) -> Status {
-    let status = (api().pool_allocate)(pool, size, flags, address);
-    if status == SUCCESS
-        && let Some(address) = raw::load::<usize>(address as usize)
-    {
-        inside(|tool| tool.allocations.add(address as u64, size as u64));
-    }
-    status
-}
-
-extern "C" fn pool_free(address: usize) -> Status {
-    inside(|tool| tool.allocations.remove(address as u64));
-    (api().pool_free)(address)
+    ];
+    hooks.extend(allocated::hooks(api));
+    hooks
 }
 
 extern "C" fn reader_create_from_memory(address: *const c_void, size: usize, reader: *mut u64) -> Status {
@@ -254,6 +241,9 @@ extern "C" fn queue_create(
             complain("dispatches of a queue are not counted", &tool.api.describe(registered));
             tool.state().lack();
         }
+        if let Some(made) = raw::load::<QueueAddress>(queue as usize) {
+            allocated::add_queue(tool, made);
+        }
         if kind == COOPERATIVE
             && let Some(made) = raw::load::<QueueAddress>(queue as usize)
         {
@@ -272,7 +262,10 @@ fn again(status: Status, api: &Api) {
 }
 
 extern "C" fn queue_destroy(queue: QueueAddress) -> Status {
-    inside(|tool| tool.leave_queue(queue, QUEUE_PATIENCE));
+    inside(|tool| {
+        tool.leave_queue(queue, QUEUE_PATIENCE);
+        allocated::remove_queue(tool, queue);
+    });
     (api().queue_destroy)(queue)
 }
 

@@ -1,6 +1,7 @@
 //! The memory of a GPU as a session accesses it: copied by the runtime, never touched by the host itself.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wavetap::collect::memory::{DeviceMemory, MemoryError, Operation};
@@ -15,13 +16,51 @@ const PAGE: u64 = 4096;
 /// Offset of bits 63:32 of flat addresses in LDS, which those in scratch follow (`amd_queue_t`).
 const APERTURES: usize = 64;
 
-/// What the program has allocated of memory pools, by address.
+/// What kernels may access of memory.
 #[derive(Debug, Default)]
-pub(crate) struct Allocations(Mutex<BTreeMap<u64, u64>>);
+pub(crate) struct Allocations {
+    /// What the program has allocated, by address.
+    own: Mutex<BTreeMap<u64, u64>>,
+    /// Other memory, by what it is removed by: first address and size. The same may be there several times.
+    other: Mutex<BTreeMap<u64, Vec<(u64, u64)>>>,
+}
 
 impl Allocations {
     fn ranges(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn others(&self) -> MutexGuard<'_, BTreeMap<u64, Vec<(u64, u64)>>> {
+        self.other.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds memory that the program has not allocated of the runtime, and kernels may access: the host's, the
+    /// runtime's, code objects. `key` is what [`Allocations::remove_other`] is called with.
+    pub(crate) fn add_other(&self, key: u64, address: u64, size: u64) {
+        self.others().entry(key).or_default().push((address, size));
+    }
+
+    /// Removes what was added last with a key.
+    pub(crate) fn remove_other(&self, key: u64) {
+        if let Entry::Occupied(mut known) = self.others().entry(key) {
+            known.get_mut().pop();
+            if known.get().is_empty() {
+                known.remove();
+            }
+        }
+    }
+
+    /// Removes all that was added with a key.
+    pub(crate) fn remove_others(&self, key: u64) {
+        self.others().remove(&key);
+    }
+
+    /// All of it.
+    pub(crate) fn accessible(&self) -> Vec<AllocatedRange> {
+        let own = self.all();
+        let others = self.others();
+        let all = own.into_iter().chain(others.values().flatten().copied());
+        all.map(|(address, size)| AllocatedRange { address, size }).collect()
     }
 
     /// First addresses and sizes.
@@ -90,6 +129,16 @@ impl DeviceMemory for AgentMemory<'_> {
         let Some((allocations, _)) = self.accessed else { return Vec::new() };
         let range = |(address, size): (&u64, &u64)| AllocatedRange { address: *address, size: *size };
         allocations.ranges().iter().map(range).collect()
+    }
+
+    fn accessible(&self) -> Option<Vec<AllocatedRange>> {
+        let (allocations, _) = self.accessed?;
+        // Elsewhere kernels access whatever memory the host has.
+        (!self.api.can_access_the_host()).then(|| allocations.accessible())
+    }
+
+    fn mapped_at(&self, address: u64) -> Option<AllocatedRange> {
+        self.api.allocation_at(address).map(|(address, size)| AllocatedRange { address, size })
     }
 
     fn apertures(&self) -> Option<Apertures> {

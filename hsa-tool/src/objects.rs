@@ -46,6 +46,8 @@ pub(crate) struct Object {
     pub(crate) most_lds: u32,
     /// Bytes from its virtual address 0 to the end of what is loaded.
     pub(crate) extent: u64,
+    /// One of its kernels, and the virtual address of its descriptor.
+    pub(crate) descriptor: Option<(String, u64)>,
     /// If it was to be rewritten and cannot be: the kernels, and why.
     pub(crate) refused: Option<Vec<Refused>>,
     /// The names of all its kernels.
@@ -118,6 +120,7 @@ impl Object {
             target: code.target_id(),
             most_lds: code.target().map_or(0, Target::lds_bytes),
             extent: extent(&code),
+            descriptor: kernels.iter().find_map(|k| Some((k.name.clone(), code.symbol(&k.symbol())?.address))),
             names: kernels.iter().map(|kernel| kernel.name.clone()).collect(),
             resources: resources.clone(),
             ..Object::unknown()
@@ -161,6 +164,7 @@ impl Object {
             target: String::new(),
             most_lds: 0,
             extent: 0,
+            descriptor: None,
             refused: None,
             names: HashSet::new(),
             kernels: HashMap::new(),

@@ -129,7 +129,12 @@ impl Finished {
 
     /// Does something with the application's file, and with each code object that was loaded and has counted, as they
     /// were before.
-    fn each_code(&self, profile: &Profile, with_file: bool, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub(super) fn each_code(
+        &self,
+        profile: &Profile,
+        with_file: bool,
+        mut each: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         let Some(code) = self.code() else { return Ok(()) };
         if let Some(file) = code.file.as_ref().filter(|_| with_file) {
             each(file).within(|| code.path.display().to_string())?;

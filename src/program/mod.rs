@@ -6,6 +6,7 @@
 //!         └─ kernels, objects  └ RunOptions
 //! ```
 
+mod checked;
 mod explain;
 mod kernels;
 mod rewritten;

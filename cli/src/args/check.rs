@@ -57,7 +57,8 @@ impl FailOnSeverity {
 /// that of the application.
 ///
 /// Tools, with compute-sanitizer's names in brackets: memory (memcheck), races (racecheck), init (initcheck), sync
-/// (synccheck), api. What each of them sees is in docs/guide/check.md.
+/// (synccheck), api. What each of them sees is in docs/guide/check.md. With --backend gpu there is a part of the tool
+/// memory alone: inserted code checks accesses of global memory.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap check -- ./app input.txt                                  all tools
@@ -85,6 +86,9 @@ pub struct CheckArgs {
     /// What the application's calls of HIP reach [default: hip]
     #[arg(long, value_enum)]
     pub stack: Option<StackChoice>,
+    /// Check accesses of global memory by inserted code, as with --backend gpu, and nothing else
+    #[arg(long)]
+    pub instrument: bool,
     /// Seed of everything that is random (order of waves, undefined contents)
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,

@@ -8,13 +8,13 @@ use wavetap::explain::check::{self, CheckSuppressions};
 use wavetap::profile::check::{CheckReport, SCHEMA, Severity, Tool};
 use wavetap::report::check::{junit, log, render};
 use wavetap::report::findings::sarif;
-use wavetap::run::{Collect, Launch};
-use wavetap::stderr_line;
+use wavetap::run::{App, Checked, Collect, Finished, Launch, Platform, RunOptions};
+use wavetap::{Program, stderr_line};
 
 use super::orders;
 use super::run::launch_code;
 use crate::args::{CheckArgs, CheckFormat, LookArgs};
-use crate::{files, launch, output};
+use crate::{files, launch, map_file, output};
 
 /// Exit code: something was found, or nothing was checked.
 const FOUND: i32 = 1;
@@ -25,28 +25,40 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     let suppressions = args.suppressions.as_deref().map(read_suppressions).transpose()?.unwrap_or_default();
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
-    let (_, mut options) = launch::platform(args.backend, args.stack, &args.app)?;
-    let tools = tools(&args.tools);
+    let (platform, mut options) = launch::platform(args.backend, args.stack, &args.app)?;
     options.target = target;
     options.board = args.board.board;
     (options.seed, options.fuel) = (args.seed, args.fuel);
-    options.check = Some(tools.clone());
-    options.collect = Collect::NOTHING;
     let app = launch::find(&args.app)?;
-    let several = args.schedules > 1;
-    let schedule_seeds = if several { orders::seeds(args.schedules, args.schedule_seed) } else { Vec::new() };
-    let (ended, checked) = if several {
-        orders::run(&app, options, &schedule_seeds, &tools)?
-    } else {
-        options.schedule = args.schedule_seed;
-        let ended =
-            Launch { app: &app, executable: None, options: &options, at_load: None }.execute(&launch::Terminal)?;
-        let checked = ended.checked().ok_or_else(|| Error::internal("nothing was checked"))?.clone();
+    let by_probe = args.instrument || platform == Platform::Gpu;
+    if by_probe && (args.schedules > 1 || args.schedule_seed.is_some()) {
+        return Err(Error::unsupported(
+            "--schedules and --schedule-seed: only the emulator chooses orders, not inserted code",
+        ));
+    }
+    let schedule_seeds =
+        if args.schedules > 1 { orders::seeds(args.schedules, args.schedule_seed) } else { Vec::new() };
+    let mut tools = tools(&args.tools);
+    let (ended, checked) = if by_probe {
+        let (own, ended, checked) = check_by_probe(tools, platform, options, app.clone())?;
+        tools = own;
         (ended, checked)
+    } else {
+        options.check = Some(tools.clone());
+        options.collect = Collect::NOTHING;
+        if schedule_seeds.is_empty() {
+            options.schedule = args.schedule_seed;
+            let run = Launch { app: &app, executable: None, options: &options, at_load: None };
+            let ended = run.execute(&launch::Terminal)?;
+            let checked = ended.checked().ok_or_else(|| Error::internal("nothing was checked"))?.clone();
+            (ended, checked)
+        } else {
+            orders::run(&app, options, &schedule_seeds, &tools)?
+        }
     };
     launch::say(&ended, []);
     let mut not_checked = checked.not_checked;
-    if checked.processes == 0 {
+    if checked.processes == 0 && not_checked.is_empty() {
         not_checked.push("the application never used the HIP runtime: nothing was checked".to_owned());
     }
     if let Some(signal) = ended.signal() {
@@ -73,6 +85,26 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
     write(args, look, &report, app.path())?;
     let failed = args.fail_on.least().is_some_and(|least| check::fails(&report.findings, least));
     Ok(launch_code(if failed || lacks && ended.exit_code() == 0 { FOUND } else { ended.exit_code() }))
+}
+
+/// Runs the application with inserted code that checks its accesses: the tool `memory` alone.
+fn check_by_probe(
+    tools: Vec<Tool>,
+    platform: Platform,
+    options: RunOptions,
+    app: App,
+) -> Result<(Vec<Tool>, Finished, Checked)> {
+    let (memory, others): (Vec<Tool>, Vec<Tool>) = tools.into_iter().partition(|tool| *tool == Tool::Memory);
+    let others = others.into_iter().map(Tool::name).collect::<Vec<_>>().join(", ");
+    if memory.is_empty() {
+        return Err(platform.lacks(&format!("--tools {others}")));
+    }
+    let contents = map_file::open(app.path())?;
+    let (ended, mut checked) = Program::new(app, contents).check_bounds(&options, &launch::Terminal)?;
+    if !others.is_empty() {
+        checked.not_checked.insert(0, format!("{others}: only the emulator has these tools, not inserted code"));
+    }
+    Ok((memory, ended, checked))
 }
 
 /// Each tool once, in their own order.

@@ -35,6 +35,13 @@ pub trait DeviceMemory {
         None
     }
 
+    /// What there is at an address, as the driver knows it, in whole pages. It may know memory that is not in
+    /// [`DeviceMemory::accessible`]: none where it has nothing, or is not asked.
+    fn mapped_at(&self, address: u64) -> Option<AllocatedRange> {
+        let _ = address;
+        None
+    }
+
     /// Where flat addresses are of other memory than global, if that is known.
     fn apertures(&self) -> Option<Apertures> {
         None

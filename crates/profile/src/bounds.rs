@@ -126,6 +126,14 @@ impl Checked {
         Ok(Checked { ranges, slots: record_bytes.saturating_sub(HEADER) / (COUNTERS * COUNTER), apertures })
     }
 
+    /// Whether a range has bytes of one of these ranges.
+    #[must_use]
+    pub fn overlaps(&self, range: &AllocatedRange) -> bool {
+        let end = range.address.saturating_add(range.size);
+        let before = &self.ranges[..self.ranges.partition_point(|known| known.address < end)];
+        before.last().is_some_and(|last| last.address.saturating_add(last.size) > range.address)
+    }
+
     /// Bytes before the header.
     #[must_use]
     pub fn before(&self) -> u64 {
@@ -242,6 +250,9 @@ mod tests {
         assert_eq!((bad.nearest, bad.distance()), (Some(range(0x3000, 0x100)), Some(-0x10)));
         slots[40] = 3;
         assert!(checked.found(&slots, 4, 9).is_err());
+        let overlaps = |address, size| checked.overlaps(&range(address, size));
+        assert!(overlaps(0x10ff, 1) && overlaps(0xfff, 2) && overlaps(0x2000, 0x1001) && overlaps(0, 0x9000));
+        assert!(!overlaps(0x1100, 1) && !overlaps(0xfff, 1) && !overlaps(0x1100, 0x1f00) && !overlaps(0x3100, 9));
         assert_eq!(checked.nearest(0x10), Some(range(0x1000, 0x100)));
         assert_eq!(checked.nearest(0x1100), Some(range(0x1000, 0x100)));
         assert_eq!(checked.nearest(u64::MAX), Some(range(0x3000, 0x100)));

@@ -30,7 +30,12 @@ fn what_is_replaced_is_where_each_version_has_it() {
         assert_eq!(differs.collect::<Vec<_>>(), REPLACED, "{version}");
         let differs =
             (0..size / 8).filter(|entry| extension[*entry] != extension_before[*entry]).map(|entry| entry * 8);
-        assert_eq!(differs.collect::<Vec<_>>(), [120, 128], "{version}: what is allocated and freed");
+        // Memory, signals, and what is made accessible; mapped at reserved addresses where a version has that.
+        let moves = |entry: usize| if moved { entry + 16 } else { entry };
+        let mut expected = vec![120, 128];
+        expected.extend([176, 184, 200, 208, 248, 256, 264, 336, 368].map(moves));
+        expected.extend([488, 496].into_iter().filter(|entry| entry + 8 <= size));
+        assert_eq!(differs.collect::<Vec<_>>(), expected, "{version}");
         // Another tool that comes later stays.
         let later = 0xdead_beef;
         core[REPLACED[0] / 8] = later;
@@ -142,6 +147,55 @@ fn kernels_are_rewritten_and_packets_patched_in_each_version() {
         let why: Vec<&str> = profile.uncounted.iter().map(|uncounted| uncounted.why.name()).collect();
         assert_eq!(why, ["refused", "lds_does_not_fit", "not_rewritten"], "{version}");
     }
+}
+
+/// Memory that is allocated or locked, the image of a code object, and a queue, until the program gives them back. The
+/// imitated signals have no memory.
+#[test]
+fn what_kernels_may_access_is_known() {
+    let _guard = begin();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (root, core, extension) = table(624, true);
+    let tool = load(&root, &folder.path().join("profile"), "lds");
+    let original = code_object();
+    let create: extern "C" fn(*const c_void, usize, *mut u64) -> Status = entry(&core, 944);
+    let load: extern "C" fn(u64, u64, u64, *const c_char, *mut u64) -> Status = entry(&core, 976);
+    let freeze: extern "C" fn(u64, *const c_char) -> Status = entry(&core, 704);
+    let destroy: extern "C" fn(u64) -> Status = entry(&core, 688);
+    let make: crate::api::QueueCreate = entry(&core, 72);
+    let leave: extern "C" fn(usize) -> Status = entry(&core, 88);
+    let allocate: extern "C" fn(u64, usize, u32, *mut usize) -> Status = entry(&extension, 120);
+    let free: extern "C" fn(usize) -> Status = entry(&extension, 128);
+    let lock: extern "C" fn(usize, usize, *const u64, i32, *mut usize) -> Status = entry(&extension, 192);
+    let unlock: extern "C" fn(usize) -> Status = entry(&extension, 200);
+    let known = || tool.allocations.accessible().iter().map(|range| (range.address, range.size)).collect::<Vec<_>>();
+    let (mut reader, mut loaded, mut queue, mut address, mut locked) = (0, 0, 0, 0_usize, 0_usize);
+    assert_eq!(allocate(POOL, 100, 0, &raw mut address), SUCCESS);
+    assert_eq!(known(), [(address as u64, 100)]);
+    // Twice the same memory: it is there until both are undone.
+    for _ in 0..2 {
+        assert_eq!(lock(0x7000, 0x30, std::ptr::null(), 0, &raw mut locked), SUCCESS);
+    }
+    assert_eq!(known()[1..], [(0x10_7000, 0x30), (0x10_7000, 0x30)]);
+    assert_eq!((unlock(0x7000), known().len()), (SUCCESS, 2));
+    assert_eq!((unlock(0x7000), known().len()), (SUCCESS, 1));
+    assert_eq!(make(AGENT, 64, 0, 0, 0, 0, 0, &raw mut queue), SUCCESS);
+    assert_eq!(known()[1..], [(seen() as u64, 256)], "a queue without packets of its own");
+    assert_eq!((leave(queue), known().len()), (SUCCESS, 1));
+    assert_eq!(create(original.as_ptr().cast(), original.len(), &raw mut reader), SUCCESS);
+    assert_eq!(load(EXECUTABLE, AGENT, reader, std::ptr::null(), &raw mut loaded), SUCCESS);
+    assert_eq!(known().len(), 1);
+    assert_eq!(freeze(EXECUTABLE, std::ptr::null()), SUCCESS);
+    let code = CodeObject::parse(&original).expect("a code object");
+    let [(_, _), (image, size)] = known()[..] else { panic!("{:?}", known()) };
+    let kernel = code.symbol(&code.kernels()[0].symbol()).expect("a kernel").address;
+    assert_eq!((image + kernel, size), (runtime::address(EXECUTABLE, &kernel_name(EXECUTABLE)), code.image_end()));
+    assert_eq!((destroy(EXECUTABLE), known().len()), (SUCCESS, 1));
+    assert_eq!((free(address), known().len()), (SUCCESS, 0));
+    tool.drain();
+    tool.join();
+    hooks::remove(tool);
+    tool.finish();
 }
 
 /// Nothing is rewritten, armed or given a signal; HIP's own kernels are none of the program's.

@@ -31,7 +31,8 @@ pub(super) const EXTENSIONS: [(&str, usize, bool); 8] = [
 ];
 pub(super) const CORE: usize = 1016;
 /// What the tool replaces.
-pub(super) const REPLACED: [usize; 11] = [72, 88, 632, 640, 688, 696, 704, 936, 944, 952, 976];
+pub(super) const REPLACED: [usize; 17] =
+    [72, 88, 264, 272, 280, 288, 312, 320, 632, 640, 688, 696, 704, 936, 944, 952, 976];
 
 pub(super) const AGENT: u64 = 0xa;
 pub(super) const POOL: u64 = 0xb;
@@ -167,6 +168,27 @@ pub(super) mod imitated {
             runtime.next
         });
         put(signal.cast(), made);
+        SUCCESS
+    }
+
+    pub(in crate::tests) extern "C" fn core_signal_create(
+        value: i64,
+        count: u32,
+        agents: *const u64,
+        signal: *mut u64,
+    ) -> Status {
+        signal_create(value, count, agents, 0, signal)
+    }
+
+    /// The GPU has memory of the host at other addresses.
+    pub(in crate::tests) extern "C" fn lock(
+        host: usize,
+        _: usize,
+        _: *const u64,
+        _: i32,
+        address: *mut usize,
+    ) -> Status {
+        put(address.cast(), host + 0x10_0000);
         SUCCESS
     }
 
@@ -377,6 +399,7 @@ pub(super) fn table(extension_size: usize, moved: bool) -> (Vec<usize>, Vec<usiz
         (72, imitated::queue_create as *const () as usize),
         (88, imitated::queue_destroy as *const () as usize),
         (296, imitated::memory_copy as *const () as usize),
+        (312, imitated::core_signal_create as *const () as usize),
         (320, imitated::signal_destroy as *const () as usize),
         (336, imitated::signal_load as *const () as usize),
         (352, imitated::signal_store as *const () as usize),
@@ -402,6 +425,8 @@ pub(super) fn table(extension_size: usize, moved: bool) -> (Vec<usize>, Vec<usiz
         (112, imitated::pools as *const () as usize),
         (120, imitated::allocate as *const () as usize),
         (128, imitated::free as *const () as usize),
+        (176 + later, imitated::lock as *const () as usize),
+        (184 + later, imitated::free as *const () as usize),
         (264 + later, imitated::signal_create as *const () as usize),
         (296 + later, imitated::intercept_create as *const () as usize),
         (304 + later, imitated::intercept_register as *const () as usize),

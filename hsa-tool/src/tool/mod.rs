@@ -52,6 +52,8 @@ pub(crate) enum Source {
 /// A code object that was loaded into an executable.
 struct LoadedObject {
     agent: u64,
+    /// Where its virtual address 0 is, once that is known.
+    image: Option<u64>,
     object: Arc<Object>,
     /// Where it counts, if it was rewritten before.
     counters: Option<ObjectId>,
@@ -60,6 +62,15 @@ struct LoadedObject {
 }
 
 impl LoadedObject {
+    /// Finds out where its image is, by the address of a kernel.
+    fn find_image(&mut self, api: &Api, executable: u64) {
+        let Some((name, offset)) = &self.object.descriptor else { return };
+        let plain = |name: &str| name.strip_suffix(DESCRIPTOR_SUFFIX).unwrap_or(name).to_owned();
+        let symbols = api.symbols(executable, self.agent).unwrap_or_default();
+        let symbol = symbols.iter().find(|symbol| symbol.is_kernel && plain(&symbol.name) == *name);
+        self.image = symbol.and_then(|symbol| symbol.address.checked_sub(*offset));
+    }
+
     /// Whether an object that counts is of it.
     fn has(&self, object: ObjectId) -> bool {
         self.counters == Some(object) || self.kernels.iter().any(|kernel| kernel.object == object)
@@ -465,7 +476,7 @@ impl Tool {
 
     /// Remembers an object that the program has loaded into an executable.
     pub(crate) fn add_object(&self, executable: u64, agent: u64, object: Arc<Object>) {
-        let loaded = LoadedObject { agent, object, counters: None, kernels: Vec::new() };
+        let loaded = LoadedObject { agent, image: None, object, counters: None, kernels: Vec::new() };
         self.state().executables.entry(executable).or_default().push(loaded);
     }
 
@@ -475,6 +486,10 @@ impl Tool {
         let state = &mut *state;
         let Some(objects) = state.executables.get_mut(&executable) else { return };
         for (place, loaded) in objects.iter_mut().enumerate() {
+            loaded.find_image(&self.api, executable);
+            if let Some(image) = loaded.image {
+                self.allocations.add_other(image, image, loaded.object.extent);
+            }
             let armed = if state.launches.is_some() {
                 named_kernels(&self.api, executable, place, loaded, |_| Counting::Not(None))
             } else {
@@ -511,6 +526,7 @@ impl Tool {
         }
         state.kernels.retain(|_, kernel| kernel.executable != executable);
         for loaded in objects {
+            loaded.image.into_iter().for_each(|image| self.allocations.remove_other(image));
             let mut memory = AgentMemory::new(&self.api, loaded.agent);
             for object in loaded.counters.into_iter().chain(loaded.kernels.iter().map(|kernel| kernel.object)) {
                 if let Err(error) = state.session.detach(&mut memory, object) {

@@ -2,6 +2,7 @@
 
 use crate::memory::DeviceMemory;
 use wavetap_base::error::{Error, Result};
+use wavetap_profile::accesses::AllocatedRange;
 use wavetap_profile::bounds::{Checked, OutOfBounds};
 use wavetap_profile::map::KernelMap;
 
@@ -40,6 +41,18 @@ impl Checks {
     pub(super) fn found<M: DeviceMemory>(&self, memory: &M, kernel: u32, dispatch: u32) -> Result<Vec<OutOfBounds>> {
         let mut slots = vec![0; self.checked.before() as usize];
         memory.read(self.address, &mut slots)?;
-        self.checked.found(&slots, kernel, dispatch)
+        let found = self.checked.found(&slots, kernel, dispatch)?;
+        for bad in &found {
+            let unknown = memory.mapped_at(bad.address).filter(|mapped| !self.checked.overlaps(mapped));
+            if let Some(mapped) = unknown {
+                let AllocatedRange { address, size } = mapped;
+                return Err(Error::unsupported(format!(
+                    "--probe bounds: an access at {:#x} is in {size} bytes of memory at {address:#x} that were \
+                     allocated in a way that is not known here",
+                    bad.address
+                )));
+            }
+        }
+        Ok(found)
     }
 }
