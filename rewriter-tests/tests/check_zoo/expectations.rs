@@ -43,6 +43,9 @@ pub struct Program {
     pub fuel: Option<u64>,
     /// How many orders of workgroups and waves are tried.
     pub schedules: Option<u64>,
+    /// Whether inserted code finds its mistake, on AMD's runtime.
+    #[serde(default)]
+    pub probe: bool,
     /// Why its mistake is not found yet. What is reported of it must be right all the same.
     pub not_found: Option<String>,
     pub buggy: Vec<Expected>,

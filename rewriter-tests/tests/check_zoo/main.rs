@@ -2,9 +2,9 @@
 //! them against `hip-samples/check/expected.yaml`, which was written before any tool had run on them. All that is
 //! expected must be found at its source line, and nothing else; of the programs without mistake nothing.
 //!
-//! Quick: some programs, others each day, with one seed, and one of them on AMD's runtime over the emulated driver.
-//! Full: all, with five seeds, and all on AMD's runtime. `WAVETAP_CHECK_ONLY=gemm_rows,last_block` checks only these
-//! programs, on all targets. Needs clang 19.
+//! Quick: some programs, others each day, with one seed, and one of them on AMD's runtime over the emulated driver, by
+//! the emulator and by inserted code. Full: all, with five seeds. `WAVETAP_CHECK_ONLY=gemm_rows,last_block` checks only
+//! these programs, on all targets. Needs clang 19.
 
 mod build;
 mod expectations;
@@ -29,11 +29,21 @@ const SEEDS: u64 = 5;
 struct Subject {
     program: Program,
     target: String,
-    rocm: bool,
+    how: How,
     seeds: Vec<u64>,
     /// Where it was compiled to.
     file: PathBuf,
     wavetap: PathBuf,
+}
+
+/// What runs and checks it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Emulator,
+    /// All tools, on AMD's runtime.
+    Rocm,
+    /// The tool `memory` by inserted code, on AMD's runtime, as on a GPU.
+    Probe,
 }
 
 fn main() -> ExitCode {
@@ -49,7 +59,11 @@ fn trials() -> Result<Vec<Trial>, Failure> {
     ];
     for subject in subjects(&programs)? {
         let subject = Arc::new(subject);
-        let stack = if subject.rocm { ", on AMD's runtime" } else { "" };
+        let stack = match subject.how {
+            How::Emulator => "",
+            How::Rocm => ", on AMD's runtime",
+            How::Probe => ", on AMD's runtime by inserted code",
+        };
         let name = format!("{} on {}{stack}", subject.program.program, subject.target);
         for mended in [false, true] {
             let (subject, version) = (Arc::clone(&subject), version(mended));
@@ -76,10 +90,10 @@ fn subjects(programs: &[Program]) -> Result<Vec<Subject>, Failure> {
     let seeds: Vec<u64> = if full() { (0..SEEDS).collect() } else { vec![day() % SEEDS] };
     let wavetap = command::wavetap()?;
     let folder = build::built(&chosen)?;
-    let subject = |program: &Program, target: &str, rocm: bool, folder: &Path| Subject {
+    let subject = |program: &Program, target: &str, how: How, folder: &Path| Subject {
         program: program.clone(),
         target: target.to_owned(),
-        rocm,
+        how,
         seeds: seeds.clone(),
         file: folder.join(&program.program),
         wavetap: wavetap.clone(),
@@ -89,17 +103,20 @@ fn subjects(programs: &[Program]) -> Result<Vec<Subject>, Failure> {
         let targets = program.targets();
         let all = full() || only.is_some();
         let some = if all { targets } else { vec![targets[(first / QUICK + at) % targets.len()]] };
-        subjects.extend(some.iter().map(|target| subject(program, target, false, &folder)));
+        subjects.extend(some.iter().map(|target| subject(program, target, How::Emulator, &folder)));
     }
-    let on_rocm = |each: &&Program| each.rocm.is_none() && each.targets().contains(&"gfx90a");
-    let on_rocm: Vec<&Program> = if full() || only.is_some() {
-        chosen.iter().copied().filter(on_rocm).collect()
-    } else {
-        let all: Vec<&Program> = programs.iter().filter(on_rocm).collect();
-        vec![all[first / QUICK % all.len()]]
-    };
-    let folder = build::built_for_rocm(&on_rocm)?;
-    subjects.extend(on_rocm.iter().map(|program| subject(program, "gfx90a", true, &folder)));
+    let one = |all: Vec<&Program>| vec![all[first / QUICK % all.len()]];
+    let all = || if only.is_some() { chosen.clone() } else { programs.iter().collect() };
+    for how in [How::Rocm, How::Probe] {
+        let is = |each: &&Program| match how {
+            How::Probe => each.probe,
+            _ => each.rocm.is_none() && each.targets().contains(&"gfx90a"),
+        };
+        let fit: Vec<&Program> = all().into_iter().filter(is).collect();
+        let fit = if full() || only.is_some() { fit } else { one(fit) };
+        let folder = build::built_for_rocm(&fit)?;
+        subjects.extend(fit.iter().map(|program| subject(program, "gfx90a", how, &folder)));
+    }
     Ok(subjects)
 }
 
@@ -114,7 +131,8 @@ impl Subject {
             let [schedules, fuel] = [self.program.schedules, self.program.fuel].map(|it| it.map(|it| it.to_string()));
             line.extend(schedules.iter().flat_map(|count| ["--schedules", count]));
             line.extend(fuel.iter().flat_map(|count| ["--fuel", count]));
-            line.extend(if self.rocm { ["--stack", "rocm"] } else { ["--stack", "hip"] });
+            line.extend(if self.how == How::Emulator { ["--stack", "hip"] } else { ["--stack", "rocm"] });
+            line.extend(if self.how == How::Probe { &["--tools", "memory", "--instrument"][..] } else { &[] });
             line.extend(["--", &file, version(mended)]);
             let finished = command::run(&self.wavetap, &line, &[], scratch.path())?;
             let text = std::fs::read(scratch.path().join("report.json"));
