@@ -105,15 +105,16 @@ fn subjects(programs: &[Program]) -> Result<Vec<Subject>, Failure> {
         let some = if all { targets } else { vec![targets[(first / QUICK + at) % targets.len()]] };
         subjects.extend(some.iter().map(|target| subject(program, target, How::Emulator, &folder)));
     }
-    let one = |all: Vec<&Program>| vec![all[first / QUICK % all.len()]];
     let all = || if only.is_some() { chosen.clone() } else { programs.iter().collect() };
     for how in [How::Rocm, How::Probe] {
         let is = |each: &&Program| match how {
             How::Probe => each.probe,
             _ => each.rocm.is_none() && each.targets().contains(&"gfx90a"),
         };
-        let fit: Vec<&Program> = all().into_iter().filter(is).collect();
-        let fit = if full() || only.is_some() { fit } else { one(fit) };
+        let mut fit: Vec<&Program> = all().into_iter().filter(is).collect();
+        if !full() && only.is_none() {
+            fit = vec![fit[first / QUICK % fit.len()]];
+        }
         let folder = build::built_for_rocm(&fit)?;
         subjects.extend(fit.iter().map(|program| subject(program, "gfx90a", how, &folder)));
     }
