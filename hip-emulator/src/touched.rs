@@ -95,7 +95,7 @@ fn set_all(pages: impl Iterator<Item = (usize, c_int)>) {
 }
 
 fn set((start, end, protection): (usize, usize, c_int)) {
-    // SAFETY: pages that this library has allocated for the program, or that it has given back: there the call fails.
+    // SAFETY: pages that this library has allocated for the program, or that it has freed: there the call fails.
     unsafe { libc::mprotect(start as *mut c_void, end - start, protection) };
 }
 

@@ -22,8 +22,8 @@ pub fn tell_host_pointer(finding: &mut Finding, is_mapped: impl FnOnce(u64) -> b
     });
 }
 
-/// Adds source lines and variables, if this object of the original code is known. `earlier` is the object and the kernel
-/// of the earlier access of a race, if it is of another launch.
+/// Adds source lines and variables, if this object of the original code is known. `earlier` is the object and the
+/// kernel of the earlier access of a race, if it is of another launch.
 pub fn complete(finding: &mut Finding, object: Option<&[u8]>, kernel: &str, earlier: Option<(Option<&[u8]>, &str)>) {
     name_variable(finding, object);
     if let Some(at) = &mut finding.at {

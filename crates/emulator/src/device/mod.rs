@@ -307,9 +307,9 @@ impl Device {
         (number, found.into_iter().map(|kind| Worker::outside(kind, [0; 3], 0)).collect())
     }
 
-    /// The pages of 4096 bytes in a range that other dispatches and accesses than `done` have accessed, with whether they
-    /// have written; with `whole` only those of which they have accessed all bytes in the range. None unless races in
-    /// memory are checked ([`Options::races`]).
+    /// The pages of 4096 bytes in a range that other dispatches and accesses than `done` have accessed, with whether
+    /// they have written; with `whole` only those of which they have accessed all bytes in the range. None unless races
+    /// in memory are checked ([`Options::races`]).
     pub fn unordered_pages(
         &mut self,
         range: std::ops::Range<u64>,
@@ -319,7 +319,7 @@ impl Device {
         self.races.as_mut().map_or_else(Vec::new, |races| races.unordered_pages(range, done, whole))
     }
 
-    /// What it comes to that the host's own code reads or writes a byte when it knows that `done` have ended.
+    /// Whether an access of the host's own code to a byte, when it knows that `done` have ended, races with others.
     pub fn touch(&mut self, address: u64, write: bool, done: &DispatchOrder) -> HostTouch<Fault> {
         let touch = self.races.as_mut().map_or(HostTouch::Ordered, |races| races.touch(address, write, done));
         match touch {

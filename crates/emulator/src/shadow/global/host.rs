@@ -1,5 +1,5 @@
-//! Accesses of the host: what its calls copy and fill, and what its own code reads and writes in memory that kernels use
-//! as well.
+//! Accesses of the host: what its calls copy and fill, and what its own code reads and writes in memory that kernels
+//! use as well.
 
 use super::cells::{Access, Cell, PAGE};
 use super::dispatches::{DispatchNumber, DispatchOrder};
@@ -16,7 +16,7 @@ pub struct HostAccess {
     pub write: bool,
 }
 
-/// What an access of the host's own code to a byte comes to.
+/// Whether an access of the host's own code to a byte races with others.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HostTouch<F> {
     /// It is ordered after all accesses before.
