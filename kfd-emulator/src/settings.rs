@@ -3,7 +3,7 @@
 use wavetap_amdgpu::{Board, MachineFact, Target};
 use wavetap_collect::check::CheckConfig;
 use wavetap_collect::config::{Collected, RunConfig};
-use wavetap_emulator::{Options, Passes, Residency};
+use wavetap_emulator::{Options, Passes};
 use wavetap_profile::check::Tool;
 
 use crate::topology::CLOCK_MHZ;
@@ -80,11 +80,7 @@ impl Settings {
             strict: config.strict || checks,
             passes: Passes { all: checks, accesses: checks, ..Passes::default() },
             barriers: checks,
-            races: wants(Tool::Races) || wants(Tool::Sync),
-            residency: wants(Tool::Sync).then(|| Residency {
-                compute_units,
-                board: format!("{} with {compute_units} compute units", target.name()).into(),
-            }),
+            races: wants(Tool::Races),
             schedule: check.as_ref().and_then(|check| check.schedule),
             seed: config.seed,
             threads: config.threads,

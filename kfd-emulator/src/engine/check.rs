@@ -12,10 +12,11 @@ use super::symbols;
 use crate::raw;
 
 /// What the emulated driver does not see of what each tool looks for.
-const NOT_SEEN: [(Tool, &str); 4] = [
+const NOT_SEEN: [(Tool, &str); 5] = [
     (Tool::Memory, "memory: with AMD's runtime, accesses that leave an allocation but not its pages, and freed memory"),
     (Tool::Races, "races: with AMD's runtime, those of streams, copies and the host"),
     (Tool::Init, "init: with AMD's runtime, device memory that nothing has written"),
+    (Tool::Sync, "sync: with AMD's runtime, workgroups that wait for one that has no room"),
     (Tool::Api, "api: calls of AMD's runtime"),
 ];
 
