@@ -42,6 +42,9 @@ const ONE: u32 = 1;
 pub(crate) const SLOTS_LANE: u32 = 1;
 /// The first lane there of what bounds checks keep: where the last range starts.
 pub(crate) const START_LANE: u32 = 8;
+/// What both halves of where a range starts and ends are while none is kept: no address is in it, and none is if offsets
+/// of instructions are added to both.
+pub(crate) const NO_RANGE: Value = Value::InlineInt(-16);
 /// Those of workgroup x, y, z and the wave, for the same checks.
 pub(crate) const PLACE_LANE: u32 = START_LANE + 6;
 /// log2 of a header field's bytes.
@@ -474,12 +477,12 @@ fn init_counters(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, packet: Option<&
     asm.op("v_mov_b32_e32", &[v(r.data), c(ONE)])
 }
 
-/// Leaves in lanes where the wave is in the grid, and that no range is known to be allocated: one that begins at the
-/// end of memory.
+/// Leaves in lanes where the wave is in the grid, and that no range is known to be allocated.
 fn begin_checks(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, place: [u16; 4]) -> Result<()> {
     let kept = v(frame.own.vectors.data + 1);
-    for half in 0..2 {
-        asm.op("v_writelane_b32", &[kept, Value::InlineInt(-1), c(START_LANE + half)])?;
+    // Where it starts and where it ends.
+    for half in 0..4 {
+        asm.op("v_writelane_b32", &[kept, NO_RANGE, c(START_LANE + half)])?;
     }
     for (lane, register) in (PLACE_LANE..).zip(place) {
         let value = asm.vector_source(register, t.through)?;

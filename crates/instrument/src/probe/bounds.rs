@@ -13,7 +13,7 @@
 
 use super::{Emitter, FIRST_KEPT_LANE, FunctionProbe, Measurement, Needs, Probe, ProbeSite, Scc, memory};
 use crate::asm::{Global, c, s, s2, v, v2};
-use crate::frame::prologue::{PLACE_LANE, START_LANE};
+use crate::frame::prologue::{NO_RANGE, PLACE_LANE, START_LANE};
 use crate::function::ClonedFunction;
 use wavetap_amdgpu::{Flags, Memory, Opcode, Reg, Value, has_operation};
 use wavetap_analysis::dataflow::RegSet;
@@ -285,7 +285,7 @@ fn keep(m: &mut Measurement<'_>, loaded: u16, lane: u32) -> Result<()> {
         if (lane, half as u32) == (START_LANE, 1) {
             // Numbers that are subtracted are smaller than where such a range starts; others are not kept.
             m.asm.op("s_cmp_eq_u32", &[s(value), c(0)])?;
-            m.asm.op("s_cselect_b32", &[s(value), Value::InlineInt(-1), s(value)])?;
+            m.asm.op("s_cselect_b32", &[s(value), NO_RANGE, s(value)])?;
         } else {
             m.asm.states(SCALAR_STATES)?;
         }
