@@ -42,8 +42,8 @@ const ONE: u32 = 1;
 pub(crate) const SLOTS_LANE: u32 = 1;
 /// The first lane there of what bounds checks keep: where the last range starts.
 pub(crate) const START_LANE: u32 = 8;
-/// What both halves of where a range starts and ends are while none is kept: no address is in it, and none is if offsets
-/// of instructions are added to both.
+/// What both halves of where a range starts and ends are while none is kept: no address is in it, and none is if
+/// offsets of instructions are added to both.
 pub(crate) const NO_RANGE: Value = Value::InlineInt(-16);
 /// Those of workgroup x, y, z and the wave, for the same checks.
 pub(crate) const PLACE_LANE: u32 = START_LANE + 6;
