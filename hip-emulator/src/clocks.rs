@@ -121,6 +121,11 @@ impl Clocks {
         self.ends.values().fold(self.program.clone(), |all, (end, _)| all.and(end))
     }
 
+    /// Streams that have done something which the program may not have seen.
+    pub(crate) fn used(&self) -> impl Iterator<Item = Place> {
+        self.ends.iter().map(|(stream, (_, blocking))| (*stream, *blocking))
+    }
+
     /// A stream has done something.
     pub(crate) fn ended(&mut self, (stream, blocking): Place, end: &End) {
         if self.machine.is_none() && !self.orders {

@@ -12,7 +12,6 @@ use wavetap::collect::uncounted::Why;
 use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Beyond, Dispatch, DispatchStats, Fault, FaultKind, Finding, Share};
 use wavetap::error::{Error, Result};
-use wavetap::profile::check::{Class, Severity};
 use wavetap::profile::file::Work;
 use wavetap::profile::launches::workgroups;
 
@@ -298,9 +297,7 @@ impl Runtime {
             fault_places::in_original(bytes, &mut found.fault);
             let earlier = check.accesses.earlier(&mut found.fault);
             let mut finding = found.checked(ordinal + 1);
-            if finding.class == Class::StreamRace && earlier.as_ref().is_some_and(Accessor::may_have_waited) {
-                finding.severity = Severity::Warning;
-            }
+            earlier.iter().for_each(|earlier| earlier.judge(&mut finding));
             let mut of_launch = None;
             match (&earlier, &mut finding.other) {
                 (Some(Accessor::Call(call)), Some(other)) => other.call = Some(call.resolve()),

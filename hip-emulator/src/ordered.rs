@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wavetap::code_object::demangle;
 use wavetap::collect::check::places::complete_place;
 use wavetap::emulator::{DispatchOrder, Fault, HostAccess, HostTouch};
-use wavetap::profile::check::{Allocation, Class, Finding, Severity};
+use wavetap::profile::check::{Allocation, Class, Finding};
 
 use crate::begin::{Begin, End};
 use crate::check::{Accessor, RawCall};
@@ -42,7 +42,7 @@ impl Runtime {
     fn places(&self) -> impl Iterator<Item = Place> {
         let created = self.streams.streams.iter();
         let created = created.map(|(handle, stream)| (*handle, stream.flags & NON_BLOCKING == 0));
-        created.chain([(LEGACY, true)])
+        created.chain(self.clocks.used()).chain([(LEGACY, true)])
     }
 
     /// A kernel has begun.
@@ -199,9 +199,7 @@ impl Runtime {
     /// Adds the earlier side to a finding of a call, and notes it.
     fn add_race(&mut self, mut finding: Finding, earlier: Option<Accessor>, call: &RawCall) {
         let Some(check) = &mut self.check else { return };
-        if finding.class == Class::StreamRace && earlier.as_ref().is_some_and(Accessor::may_have_waited) {
-            finding.severity = Severity::Warning;
-        }
+        earlier.iter().for_each(|earlier| earlier.judge(&mut finding));
         let mut of_kernel = None;
         match (&mut finding.other, &earlier) {
             (Some(other), Some(Accessor::Call(call))) => other.call = Some(call.resolve()),

@@ -476,6 +476,10 @@ pub(crate) fn give(stream: *mut c_void, operation: StreamOp) -> Outcome<Given> {
     let mut runtime = runtime();
     let place = runtime.streams.place(stream)?;
     let before = runtime.tasks.before(place);
+    // A default stream of a thread is none of those that were created.
+    if place.0 != LEGACY && !runtime.streams.streams.contains_key(&place.0) {
+        runtime.clocks.branch();
+    }
     let mut begin = runtime.clocks.begin(place);
     if runtime.clocks.keeps_order() && !matches!(operation, StreamOp::Kernel(_)) {
         begin.call = Some(Arc::new(RawCall::here()));

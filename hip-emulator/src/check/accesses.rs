@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use wavetap::emulator::{DispatchNumber, Fault, FaultKind};
+use wavetap::profile::check::{Class, Finding, Severity};
 
 use super::RawCall;
 use crate::images::KernelRef;
@@ -27,11 +28,17 @@ pub(crate) enum Accessor {
 pub(crate) struct Accesses(HashMap<u64, Accessor>);
 
 impl Accessor {
-    /// Whether it is a call that AMD's runtime may or may not wait for before it returns: programs that rely on that
-    /// work with some of its versions.
-    pub(crate) fn may_have_waited(&self) -> bool {
+    /// Whether it is a call that AMD's runtime may or may not wait for before it returns.
+    fn may_have_waited(&self) -> bool {
         let Accessor::Call(call) = self else { return false };
         call.function().starts_with("hipMemset") && !call.function().ends_with("Async")
+    }
+
+    /// Makes a race with such a call a warning: programs that rely on the wait work with some versions of the runtime.
+    pub(crate) fn judge(&self, finding: &mut Finding) {
+        if finding.class == Class::StreamRace && self.may_have_waited() {
+            finding.severity = Severity::Warning;
+        }
     }
 }
 

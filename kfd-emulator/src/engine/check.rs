@@ -100,13 +100,13 @@ fn in_object(fault: &mut Fault, device: &Device) -> Option<u64> {
         FaultKind::GlobalRace { other, .. } => other.object,
         _ => fault.object,
     };
+    let of_object = |address: u64| (code + address).wrapping_sub(base);
     // The other access of a race may be in another object, whose addresses are left.
-    let same = other == fault.object;
-    let (mut first, own) = (true, fault.address);
-    fault.map_addresses(|address| {
-        let is_own = std::mem::take(&mut first) || address == own || same;
-        if is_own { (code + address).wrapping_sub(base) } else { address }
-    });
+    if other == fault.object {
+        fault.map_addresses(of_object);
+    } else {
+        fault.address = of_object(fault.address);
+    }
     Some(base)
 }
 

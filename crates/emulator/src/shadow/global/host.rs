@@ -5,7 +5,7 @@ use super::cells::{Access, Cell, PAGE};
 use super::dispatches::{DispatchNumber, DispatchOrder};
 use super::order::{Released, Site};
 use super::{GlobalRaces, Now};
-use crate::fault::{FaultKind, GlobalAccess, MemoryAccess, MissingSynchronisation};
+use crate::fault::{FaultKind, MemoryAccess, MissingSynchronisation};
 
 /// An access of the host: of all bytes of a range, which it reads or writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,16 +120,7 @@ impl GlobalRaces {
         let fault = FaultKind::GlobalRace {
             address,
             access: if write { MemoryAccess::Store } else { MemoryAccess::Load },
-            other: Box::new(GlobalAccess {
-                access: site.how,
-                instruction: site.name,
-                address: site.address,
-                object: site.object,
-                dispatch: group.dispatch.number,
-                workgroup: group.id,
-                wave: earlier.wave() as u32,
-                missing: MissingSynchronisation::Dispatch,
-            }),
+            other: Box::new(self.order.describe(earlier, MissingSynchronisation::Dispatch)),
             same_value: false,
         };
         HostTouch::Races { fault, may_be_flag: release.is_some() }

@@ -23,7 +23,7 @@ use self::clock::{Clock, Row};
 use self::dispatches::{Chains, DispatchNumber, DispatchOrder};
 use self::order::{Order, Released, Site, dwords};
 use crate::fault::last_write::LastWrite;
-use crate::fault::{FaultKind, GlobalAccess, MemoryAccess, MissingSynchronisation};
+use crate::fault::{FaultKind, MemoryAccess, MissingSynchronisation};
 
 /// What a wave hands over.
 pub(crate) type Handed = (Arc<Row>, Arc<Clock>);
@@ -212,9 +212,7 @@ impl GlobalRaces {
 
     /// What a race is reported as.
     pub(crate) fn fault(&self, now: &Now, race: &Race) -> FaultKind {
-        let Order { sites, groups, .. } = &self.order;
-        let earlier = race.earlier;
-        let (site, group) = (&sites[earlier.site()], &groups[earlier.group() as usize]);
+        let (sites, earlier) = (&self.order.sites, race.earlier);
         let (own, wave) = (now.access.group(), now.access.wave());
         let view = self.order.view(own, wave);
         let released = |row: Option<&Row>| {
@@ -232,16 +230,7 @@ impl GlobalRaces {
         FaultKind::GlobalRace {
             address: race.address,
             access: sites[now.access.site()].how,
-            other: Box::new(GlobalAccess {
-                access: site.how,
-                instruction: site.name,
-                address: site.address,
-                object: site.object,
-                dispatch: group.dispatch.number,
-                workgroup: group.id,
-                wave: earlier.wave() as u32,
-                missing,
-            }),
+            other: Box::new(self.order.describe(earlier, missing)),
             same_value: race.same_value,
         }
     }

@@ -9,7 +9,7 @@ use super::cells::Access;
 use super::clock::{Clock, Progress, Row, join_row};
 use super::dispatches::{DispatchNumber, DispatchOrder};
 use crate::address::ObjectId;
-use crate::fault::MemoryAccess;
+use crate::fault::{GlobalAccess, MemoryAccess, MissingSynchronisation};
 
 /// Most dwords in memory of which it is remembered what was handed over there.
 const MOST_PLACES: usize = 1 << 20;
@@ -298,6 +298,21 @@ impl Order {
                 .row(earlier.group())
                 .and_then(|row| row.get(earlier.wave()))
                 .is_some_and(|progress| behind(progress, progress.complete))
+    }
+
+    /// An earlier access as a race names it.
+    pub(crate) fn describe(&self, earlier: Access, missing: MissingSynchronisation) -> GlobalAccess {
+        let (site, group) = (&self.sites[earlier.site()], &self.groups[earlier.group() as usize]);
+        GlobalAccess {
+            access: site.how,
+            instruction: site.name,
+            address: site.address,
+            object: site.object,
+            dispatch: group.dispatch.number,
+            workgroup: group.id,
+            wave: earlier.wave() as u32,
+            missing,
+        }
     }
 
     /// Whether two accesses are of different dispatches.
