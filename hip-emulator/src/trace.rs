@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use wavetap::code_object::{CodeObject, LineTable, demangle, digest};
+use wavetap::collect::rank;
 use wavetap::emulator::{DispatchStats, Trace};
 use wavetap::error::Result;
 use wavetap::instrument::resources_of;
@@ -35,7 +36,7 @@ impl Tracer {
     /// Collects what kernels execute, or for [`Origin::Launches`] only what is launched.
     pub(crate) fn new(origin: Origin) -> Self {
         let (places, region_places, objects) = Default::default();
-        Tracer { profile: Profile::new(origin, Backend::Emulator), places, region_places, objects }
+        Tracer { profile: rank::profile(origin, Backend::Emulator), places, region_places, objects }
     }
 
     /// Whether it is of what kernels execute.

@@ -184,9 +184,13 @@ fn each_rank_has_a_file_and_a_name_that_is_unknown_is_refused() {
     let read = |rank: u32| {
         let file = fs::read(folder.path().join(format!("%{}-rank{rank}", host.trim()))).expect("a file of each rank");
         let profile = Profile::from_json(&file).expect("a profile");
+        assert_eq!((profile.rank, profile.hostname.as_deref()), (Some(rank), Some(host.trim())));
         (profile.kernels[0].dispatches, profile.processes)
     };
     assert_eq!([read(0), read(1)], [(1, 1), (6, 2)]);
+    run("all").exited(0).expect("it ends with 0");
+    let all = Profile::from_json(&fs::read(folder.path().join("all")).expect("a file")).expect("a profile");
+    assert_eq!((all.rank, all.hostname.as_deref()), (None, Some(host.trim())), "several ranks on one host");
     assert!(run("%r").err().is_empty(), "all have one");
     let again = run("%r");
     assert!(again.code == 2 && again.err().contains("use --force"), "{}", again.failure("it would replace files"));
@@ -194,7 +198,8 @@ fn each_rank_has_a_file_and_a_name_that_is_unknown_is_refused() {
     let single =
         wavetap(&["profile", "--backend", "emulator", "-o", "only%r", "--", original, "1", "return"], folder.path());
     assert!(single.err().contains("has no rank (OMPI_COMM_WORLD_RANK"), "{}", single.failure("no rank"));
-    assert!(folder.path().join("only0").exists());
+    let only = Profile::from_json(&fs::read(folder.path().join("only0")).expect("a file")).expect("a profile");
+    assert_eq!((only.rank, only.hostname), (None, None));
     for option in ["-o", "--trace", "--samples"] {
         let refused = wavetap(&["run", option, "file%x", "--", program, "1"], folder.path());
         assert!(refused.code == 2 && refused.err().contains("%x in the name: %p (process)"), "{}", refused.err());

@@ -300,7 +300,7 @@ impl Finished {
         }
         // It used no kernel, and nothing is missing.
         let complete = self.info.signal.is_none() && !self.lacks_something();
-        Ok(Profile { complete, ..Profile::new(origin, self.platform.backend()) })
+        Ok(Profile { complete, ..rank::profile(origin, self.platform.backend()) })
     }
 
     /// Why nothing was collected, where the code was to be rewritten when it was loaded and no process has left

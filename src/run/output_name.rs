@@ -107,8 +107,7 @@ impl OutputName {
     /// The file that is tried before the application runs: that of all processes, or as if this one counted.
     #[must_use]
     pub fn expected(&self) -> PathBuf {
-        let own_rank = rank::of(|name| std::env::var(name).ok());
-        self.of(&std::process::id().to_string(), own_rank)
+        self.of(&std::process::id().to_string(), rank::of_process())
     }
 }
 

@@ -13,6 +13,8 @@ use wavetap_profile::map::{KernelMap, ObjectMap, Refused};
 use wavetap_profile::record::{HEADER, Header};
 use wavetap_profile::schema::{Counts, values_in_record};
 
+use crate::rank;
+
 /// A dispatch that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndedDispatch {
@@ -66,7 +68,7 @@ impl Collector {
     #[must_use]
     pub fn new(backend: Backend, per_wave: bool) -> Collector {
         Collector {
-            profile: Profile::new(Origin::Counters, backend),
+            profile: rank::profile(Origin::Counters, backend),
             per_wave,
             places: HashMap::new(),
             regions: Vec::new(),

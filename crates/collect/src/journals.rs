@@ -390,7 +390,7 @@ fn file_may_have(length: u64) -> io::Result<()> {
 fn first() -> Result<Vec<u8>> {
     let mut bytes = journal::header().to_vec();
     let name = fs::read_to_string("/proc/self/comm").unwrap_or_default().trim_end().to_owned();
-    let rank = rank::of(|name| std::env::var(name).ok());
+    let rank = rank::of_process();
     let process = Process { pid: std::process::id(), started: started().unwrap_or(0), name, rank };
     journal::process(&process, &mut bytes)?;
     Ok(bytes)

@@ -1,5 +1,7 @@
 //! The rank of a process: its number among those that one launcher (MPI, Slurm) has started.
 
+use wavetap_profile::file::{Backend, Origin, Profile};
+
 /// Variables in which launchers tell a process its rank, in the order in which they are looked at: Open MPI, PMIx, PMI
 /// (MPICH and its relatives), MVAPICH2, Slurm. Slurm is the last because a batch script has its variable, too, and
 /// passes it on to what `mpirun` starts there.
@@ -9,6 +11,20 @@ pub const VARIABLES: [&str; 5] =
 /// The rank that the first of [`VARIABLES`] says which is set to a number; none if none is.
 pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
     VARIABLES.iter().find_map(|name| variable(name)?.parse().ok())
+}
+
+/// The rank of this process.
+#[must_use]
+pub fn of_process() -> Option<u32> {
+    of(|name| std::env::var(name).ok())
+}
+
+/// An empty profile of this process: with its rank and the host's name, if it has a rank.
+#[must_use]
+pub fn profile(origin: Origin, backend: Backend) -> Profile {
+    let rank = of_process();
+    let hostname = rank.map(|_| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    Profile { rank, hostname, ..Profile::new(origin, backend) }
 }
 
 #[cfg(test)]

@@ -198,6 +198,11 @@ pub struct Profile {
     pub uncounted: Vec<UncountedDispatches>,
     /// Processes whose counts these are.
     pub processes: u32,
+    /// Their rank among those that one launcher has started (MPI, Slurm); none if it is not known or not the same.
+    pub rank: Option<u32>,
+    /// The name of the host that they ran on; none if it is not known or not the same. It is written of processes that
+    /// have a rank.
+    pub hostname: Option<String>,
     /// Every wave's counters, when asked for.
     pub waves: Vec<WaveCounts>,
     /// What sampled workgroups have recorded of their accesses to memory, by dispatch.
@@ -235,6 +240,8 @@ impl Profile {
             refused,
             uncounted,
             processes,
+            rank: None,
+            hostname: None,
             waves,
             accesses,
             out_of_bounds,
@@ -300,6 +307,8 @@ impl Profile {
         let (ended, complete) = (self.has_ended() && other.has_ended(), self.complete && other.complete);
         (self.ended, self.complete) = (ended, complete);
         self.processes = self.processes.saturating_add(other.processes);
+        self.rank = self.rank.filter(|rank| other.rank == Some(*rank));
+        self.hostname = self.hostname.take().filter(|name| other.hostname.as_ref() == Some(name));
         self.host.merge(&other.host);
         let places = add_kernels(&mut self.kernels, &other.kernels)?;
         add_kernels(&mut self.regions, &other.regions)?;

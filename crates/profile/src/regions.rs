@@ -62,6 +62,8 @@ impl Profile {
             complete: self.complete,
             ended: self.ended,
             processes: self.processes,
+            rank: self.rank,
+            hostname: self.hostname.clone(),
             refused: self.refused.clone(),
             uncounted: self.uncounted.iter().filter(|uncounted| is_in(&uncounted.region)).cloned().collect(),
             ..Profile::new(self.origin, self.backend)

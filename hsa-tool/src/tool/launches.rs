@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use wavetap::code_object::demangle;
+use wavetap::collect::rank;
 use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile};
 use wavetap::profile::launches::waves;
 
@@ -22,7 +23,7 @@ pub(super) struct Launches {
 impl Launches {
     pub(super) fn new(backend: Backend) -> Launches {
         Launches {
-            profile: Profile::new(Origin::Launches, backend),
+            profile: rank::profile(Origin::Launches, backend),
             places: HashMap::new(),
             region_places: HashMap::new(),
         }

@@ -45,6 +45,12 @@ struct Written<'a> {
     /// Processes whose counts these are; 1 if absent.
     #[serde(skip_serializing_if = "is_one")]
     processes: u32,
+    /// Their rank among those that one launcher has started (MPI, Slurm); absent if it is not known or not the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
+    /// The name of the host that they ran on, where they have ranks; absent if it is not known or not the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hostname: Option<&'a str>,
     /// Every wave's counters, when asked for.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     waves: &'a [WaveCounts],
@@ -67,7 +73,7 @@ crate::described_as!(SiteTotals, Site);
 impl<'a> Written<'a> {
     fn of(profile: &'a Profile) -> Result<Written<'a>> {
         let kinds = profile.kinds()?;
-        let Profile { origin, backend, complete, ended, processes, .. } = profile;
+        let Profile { origin, backend, complete, ended, processes, rank, hostname, .. } = profile;
         let Profile { kernels, regions, refused, uncounted, waves, accesses, out_of_bounds, host, .. } = profile;
         let (origin, backend, complete, ended, processes) = (*origin, *backend, *complete, *ended, *processes);
         Ok(Written {
@@ -82,6 +88,8 @@ impl<'a> Written<'a> {
             refused,
             uncounted,
             processes,
+            rank: *rank,
+            hostname: hostname.as_deref(),
             waves,
             accesses,
             out_of_bounds,
@@ -109,6 +117,10 @@ struct Read<Site> {
     #[serde(default = "one")]
     processes: u32,
     #[serde(default)]
+    rank: Option<u32>,
+    #[serde(default)]
+    hostname: Option<String>,
+    #[serde(default)]
     waves: Vec<WaveCounts>,
     #[serde(default)]
     accesses: Vec<DispatchAccesses>,
@@ -133,6 +145,8 @@ impl<Site: AnySite> Read<Site> {
             refused,
             uncounted,
             processes,
+            rank,
+            hostname,
             waves,
             accesses,
             out_of_bounds,
@@ -149,6 +163,8 @@ impl<Site: AnySite> Read<Site> {
             refused,
             uncounted,
             processes,
+            rank,
+            hostname,
             waves,
             accesses,
             out_of_bounds,
