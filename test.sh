@@ -5,7 +5,7 @@ cd "$(dirname "$0")" || exit 1
 
 # What the tests compile with, disassemble with and link against. Debian 12's names.
 packages="clang-19 lld-19 llvm-19 libclang-rt-19-dev clang-tools-19 rocm-device-libs libamdhip64-dev libomp-19-dev"
-packages="$packages patchelf chromium cmake"
+packages="$packages patchelf chromium cmake python3-venv"
 
 usage() {
     cat <<HELP
@@ -16,11 +16,14 @@ packages, which are installed with apt where they are missing (as root or throug
 
     $packages
 
+DuckDB, which reads what is exported, is fetched from PyPI into target/engines.
+
   --full        also the long tests: more seeds, whole libraries of 27 targets (fetches 65 MB of them first, with apt
                 and with pip), 10 million random words for each target, every variant of the samples, the test kernels
-                on every target that the compiler knows, Triton's kernels (docs/guide/triton.md; fetched with pip), the
-                documentation as a book (installs mdbook with cargo where it is missing, 2 to 5 minutes) and, if
-                WAVETAP_PROGRAMS names their folder (docs/results/programs.md), public programs
+                on every target that the compiler knows, Triton's kernels (docs/guide/triton.md; fetched with pip),
+                Polars and Spark beside DuckDB, the documentation as a book (installs mdbook with cargo where it is
+                missing, 2 to 5 minutes) and, if WAVETAP_PROGRAMS names their folder (docs/results/programs.md),
+                public programs
   --no-install  install nothing: fail when a package is missing
 HELP
 }
@@ -47,9 +50,10 @@ cargo fmt --version >/dev/null 2>&1 || die "this Rust toolchain has no rustfmt: 
 cargo clippy --version >/dev/null 2>&1 || die "this Rust toolchain has no clippy: run 'rustup component add clippy'"
 
 # --- the packages
-# What fetches the libraries of the long tests.
-if [ "$full" = 1 ] && ! python3 -m pip --version >/dev/null 2>&1; then
-    packages="$packages python3-pip"
+# What fetches the libraries of the long tests, and what Spark runs on.
+if [ "$full" = 1 ]; then
+    python3 -m pip --version >/dev/null 2>&1 || packages="$packages python3-pip"
+    command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
 fi
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 command -v dpkg-query >/dev/null ||
@@ -139,6 +143,11 @@ if [ "$full" = 1 ]; then
         PATH=$PWD/target/tools/bin:$PATH
     fi
     step book mdbook build docs
+fi
+if [ "$install" = 1 ]; then
+    step engines rewriter-tests/engines.sh $([ "$full" = 1 ] && echo --all)
+    # From here on it is a failure if they are not there.
+    export WAVETAP_ENGINES=$PWD/target/engines/bin/python
 fi
 step fmt cargo fmt --all --check
 step clippy cargo clippy --quiet --workspace --all-targets --locked -- -D warnings

@@ -15,8 +15,10 @@ use super::{RegionArgs, SelectArgs};
 /// recorded execution of an access, with the addresses of its lanes. heat-map: which waves of a workgroup access which
 /// words, as cuThermo's viewer reads it. sarif, remarks: all that a report finds, of every kernel, at its source line,
 /// in SARIF 2.1.0 and as LLVM's optimisation remarks; a second --counters with recorded accesses adds what these show,
-/// --time the model's stalls. viewer: a folder for ROCprof Compute Viewer, AMD's viewer of thread traces, with the
-/// modelled cycles of each instruction, and of `run --timing-waves` the waves of a compute unit.
+/// --time the model's stalls. parquet: any number of profiles, as tables in a folder of Parquet files, to which later
+/// runs can be added (DuckDB, Polars, Spark); with FILE also what was found, and recorded accesses. viewer: a folder
+/// for ROCprof Compute Viewer, AMD's viewer of thread traces, with the modelled cycles of each instruction, and of
+/// `run --timing-waves` the waves of a compute unit.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap run --timing --format json --report app.time -- ./app
@@ -31,15 +33,17 @@ use super::{RegionArgs, SelectArgs};
   wavetap export accesses app --counters app.records -o app.accesses.csv
   wavetap export heat-map app --counters app.records --kernel 'gemm*' -o output_gemm.txt
   wavetap profile --probe branches,blocks -o app.profile -- ./app
-  wavetap export sarif app --counters app.profile --counters app.records -o app.sarif")]
+  wavetap export sarif app --counters app.profile --counters app.records -o app.sarif
+  wavetap export parquet app --counters app.0.profile --counters app.1.profile --run night-1 -o nights")]
 pub struct ExportArgs {
     /// The form
     #[arg(value_enum, value_name = "FORM")]
     pub form: ExportForm,
-    /// The original file (all forms but those of --time, and sites)
+    /// The original file (all forms but those of --time, and sites; parquet: may be left out)
     #[arg(required_unless_present_any = ["time", "counters"], requires = "counters")]
     pub file: Option<PathBuf>,
-    /// What was counted or recorded in a run of it (sarif, remarks: twice, if accesses were recorded in another run)
+    /// What was counted or recorded in a run of it (sarif, remarks: twice, if accesses were recorded in another run;
+    /// parquet: any number)
     #[arg(long, value_name = "PROFILE", required_unless_present = "time")]
     pub counters: Vec<PathBuf>,
     #[command(flatten)]
@@ -51,12 +55,18 @@ pub struct ExportArgs {
     /// heat-map: all recorded workgroups, in place of the first that accesses an array
     #[arg(long)]
     pub all_workgroups: bool,
+    /// parquet: the name of the run that the profiles are of [default: run]
+    #[arg(long, value_name = "NAME")]
+    pub run: Option<String>,
+    /// parquet: the folders of a table [default: rank]
+    #[arg(long, value_enum, value_name = "BY")]
+    pub partition: Option<PartitionChoice>,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Write to this file instead of stdout; viewer: the folder
+    /// Write to this file instead of stdout; viewer, parquet: the folder
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
-    /// Replace the file, or the folder of viewer, if it exists
+    /// Replace the file, the folder of viewer, or the run of parquet, if it exists
     #[arg(long)]
     pub force: bool,
 }
@@ -82,6 +92,17 @@ pub enum ExportForm {
     Remarks,
     /// A folder for ROCprof Compute Viewer.
     Viewer,
+    /// A folder of Parquet files.
+    Parquet,
+}
+
+/// `--partition`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PartitionChoice {
+    /// One for each rank of each run, with a file for each profile: profiles can be added one by one.
+    Rank,
+    /// One for each run, with few files, and the rank as a column: for thousands of ranks.
+    Run,
 }
 
 impl ExportForm {
@@ -108,6 +129,9 @@ impl ExportForm {
             ExportForm::Viewer => {
                 "viewer is of modelled time, and a folder: give --time FILE alone, of `wavetap run --timing-waves \
                     --format json --report FILE -- ./app`, and -o FOLDER"
+            }
+            ExportForm::Parquet => {
+                "parquet is of the counts of any number of runs, and a folder: give --counters, and -o FOLDER"
             }
             ExportForm::Sarif | ExportForm::Remarks => {
                 "sarif and remarks are of what was found in a run: give FILE and --counters"

@@ -27,10 +27,17 @@ impl RegionArgs {
     /// # Errors
     /// If it cannot be read or has no such region.
     pub fn read(&self, path: &Path) -> Result<Profile> {
-        let profile = read_profile(path)?;
+        self.of(read_profile(path)?).within(|| path.display().to_string())
+    }
+
+    /// The part of a profile that is of the region if one is named, else the profile.
+    ///
+    /// # Errors
+    /// If it has no such region.
+    pub fn of(&self, profile: Profile) -> Result<Profile> {
         match &self.region {
             None => Ok(profile),
-            Some(region) => profile.of_region(region).within(|| path.display().to_string()),
+            Some(region) => profile.of_region(region),
         }
     }
 

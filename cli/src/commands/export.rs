@@ -13,7 +13,7 @@ use wavetap::report::findings::{remarks, sarif};
 use wavetap::report::memory::MappedWorkgroups;
 use wavetap::stderr_line;
 
-use super::report;
+use super::{parquet, report};
 use crate::args::{ExportArgs, ExportForm};
 use crate::{files, folder, launch, map_file, output, sources};
 
@@ -22,14 +22,19 @@ const REFUSED: u8 = 1;
 
 /// Writes it.
 pub fn run(args: &ExportArgs) -> Result<ExitCode> {
-    if args.form == ExportForm::Viewer {
-        return of_waves(args);
+    if args.all_workgroups && args.form != ExportForm::HeatMap {
+        return Err(Error::unsupported("--all-workgroups is of the form heat-map"));
+    }
+    if (args.run.is_some() || args.partition.is_some()) && args.form != ExportForm::Parquet {
+        return Err(Error::unsupported("--run and --partition are of the form parquet"));
+    }
+    match args.form {
+        ExportForm::Viewer => return of_waves(args),
+        ExportForm::Parquet => return parquet::run(args),
+        _ => {}
     }
     if let Some(path) = &args.output {
         files::may_write(path, args.force)?;
-    }
-    if args.all_workgroups && args.form != ExportForm::HeatMap {
-        return Err(Error::unsupported("--all-workgroups is of the form heat-map"));
     }
     args.region.check_time(args.time.as_deref())?;
     let mut unread = Vec::new();
@@ -55,9 +60,6 @@ fn of_waves(args: &ExportArgs) -> Result<ExitCode> {
     let (None, [], Some(time), Some(target)) = (&args.file, &args.counters[..], &args.time, &args.output) else {
         return Err(Error::unsupported(args.form.needs()));
     };
-    if args.all_workgroups {
-        return Err(Error::unsupported("--all-workgroups is of the form heat-map"));
-    }
     args.region.check_time(Some(time))?;
     folder::may_write(target, args.force, viewer::is_of_folder)?;
     let profile = TimeProfile::from_json(&files::read(time)?).within(|| time.display().to_string())?;

@@ -3,9 +3,13 @@
 use std::fmt::Write;
 use std::fs;
 
+use serde_json::Value;
 use wavetap::isa::Target;
 use wavetap::kernel::Reason;
 use wavetap::profile::fidelity::Choice;
+use wavetap::profile::probes;
+use wavetap_dataset::Partition;
+use wavetap_dataset::tables::{self, Table};
 
 use crate::{keep, page};
 
@@ -34,6 +38,41 @@ fn targets() -> String {
 #[test]
 fn the_list_of_targets_is_that_of_the_tables() {
     keep("docs/reference/targets.md", &targets());
+}
+
+/// The text of `docs/reference/dataset.md`.
+fn dataset() -> String {
+    let kinds = probes::kinds().into_iter().map(|kind| tables::of_kind(kind).expect("a table"));
+    let all: Vec<Table> = tables::fixed().into_iter().chain(kinds).collect();
+    let description = wavetap_dataset::description(Partition::RunAndRank, &all);
+    let mut text = String::from(
+        "# Columns of datasets\n\n\
+         Written by `BLESS=1 cargo test --workspace --test documentation` from the code: the tables of a\n\
+         [dataset](../guide/datasets.md), which `_wavetap.json` in it describes in the same words. A column that is \
+         *optional*\n\
+         may be NULL. Types are DuckDB's. Each table begins with these columns:\n\n",
+    );
+    let columns = |text: &mut String, columns: &Value| {
+        text.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");
+        for column in columns.as_array().expect("columns") {
+            let word = |name: &str| column[name].as_str().unwrap_or_default().to_owned();
+            let kind = if column["optional"] == true { "optional, " } else { "" };
+            let (name, of, unit, meaning) = (word("name"), word("type"), word("unit"), word("meaning"));
+            writeln!(text, "| `{name}` | {kind}`{of}` | {unit} | {meaning} |").expect("text");
+        }
+    };
+    columns(&mut text, &description["common_columns"]);
+    for table in description["tables"].as_array().expect("tables") {
+        let (name, row) = (table["name"].as_str().expect("a name"), table["row"].as_str().expect("a row"));
+        write!(text, "\n## {name}\n\nA row is {row}.\n\n").expect("text");
+        columns(&mut text, &table["columns"]);
+    }
+    text
+}
+
+#[test]
+fn the_columns_of_datasets_are_listed() {
+    keep("docs/reference/dataset.md", &dataset());
 }
 
 #[test]

@@ -34,6 +34,8 @@ pub const TABLE: &[(&str, &[&str])] = &[
             "slice", "verify",
         ],
     ),
+    // Tables of what the others found and print.
+    ("dataset", &["base", "explain", "memory", "profile", "report"]),
 ];
 
 /// The crates of the project in the `[dependencies]` of a manifest.

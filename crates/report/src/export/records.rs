@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::csv;
 use crate::memory::MappedWorkgroups;
 use wavetap_base::error::Result;
-use wavetap_memory::{Analysis, Array, Operation, RecordedKernel, Space, WorkgroupWords};
+use wavetap_memory::{Analysis, Array, Operation, Recorded, RecordedKernel, Space, WorkgroupWords};
 
 /// What was recorded of a kernel, with its names.
 #[derive(Debug)]
@@ -54,16 +54,6 @@ pub fn accesses(kernels: &[NamedRecords]) -> Result<String> {
                 // To a string: it cannot fail.
                 let _ = write!(addresses, "{space}{address:#x}");
             }
-            let space = match record.space {
-                Space::Lds => "lds",
-                Space::Scratch => "scratch",
-                _ => "global",
-            };
-            let operation = match record.operation {
-                Operation::Load => "load",
-                Operation::Store => "store",
-                Operation::Atomic => "atomic",
-            };
             vec![
                 kernel.demangled.clone(),
                 record.dispatch.to_string(),
@@ -73,8 +63,8 @@ pub fn accesses(kernels: &[NamedRecords]) -> Result<String> {
                 record.wave.to_string(),
                 format!("{:#x}", record.address),
                 kernel.instructions.get(&record.address).cloned().unwrap_or_default(),
-                space.to_owned(),
-                operation.to_owned(),
+                space_name(record).to_owned(),
+                operation_name(record).to_owned(),
                 record.bytes.to_string(),
                 format!("{:#x}", record.lanes),
                 addresses,
@@ -82,6 +72,26 @@ pub fn accesses(kernels: &[NamedRecords]) -> Result<String> {
         })
     });
     csv(std::iter::once(heading.map(str::to_owned).to_vec()).chain(rows))
+}
+
+/// Where the accessed memory is, in a word.
+#[must_use]
+pub fn space_name(record: &Recorded) -> &'static str {
+    match record.space {
+        Space::Lds => "lds",
+        Space::Scratch => "scratch",
+        _ => "global",
+    }
+}
+
+/// What is done to it, in a word.
+#[must_use]
+pub fn operation_name(record: &Recorded) -> &'static str {
+    match record.operation {
+        Operation::Load => "load",
+        Operation::Store => "store",
+        Operation::Atomic => "atomic",
+    }
 }
 
 /// The heat maps of the first recorded workgroup that accesses each array, or of all: a line for each sector of 32

@@ -1,0 +1,241 @@
+//! `wavetap export parquet`: the queries of the guide, in the engines that it names, give what `merge` and `diff` say
+//! of the same profiles.
+//!
+//! The engines are where `rewriter-tests/engines.sh` puts them: DuckDB always, Polars and Spark with
+//! `WAVETAP_FULL_TESTS=1`. `WAVETAP_ENGINES` is the interpreter that has them; without it, and without the script
+//! having run, the test says that it was skipped.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rewriter_tests::command;
+use rewriter_tests::place::root;
+use serde_json::{Value, json};
+use wavetap::Profile;
+use wavetap::profile::probes::branches;
+
+use super::{sample, wavetap};
+
+/// Programs of our own with branches that diverge.
+const PROGRAMS: [&str; 3] = ["bin/divergence", "bin/nested_loops", "bin/spmv"];
+const RANKS: u32 = 8;
+const NIGHTS: [&str; 2] = ["night-1", "night-2"];
+
+/// How often a rank runs its program in a night: that is what makes them unequal.
+fn runs(night: &str, rank: u32) -> u32 {
+    if night == NIGHTS[0] { 1 } else { 1 + rank / 3 }
+}
+
+/// The blocks of a language in the guide, in their order.
+fn blocks(language: &str) -> Vec<String> {
+    let guide = fs::read_to_string(root().join("docs/guide/datasets.md")).expect("the guide");
+    let mut blocks = guide.split("\n```").skip(1).step_by(2);
+    let mut found = Vec::new();
+    for block in &mut blocks {
+        if let Some(text) = block.strip_prefix(language) {
+            found.push(text.to_owned());
+        }
+    }
+    found
+}
+
+/// The interpreter that has the engines.
+fn python() -> Option<PathBuf> {
+    let python = std::env::var_os("WAVETAP_ENGINES").map(PathBuf::from);
+    python.or_else(|| Some(root().join("target/engines/bin/python")).filter(|python| python.exists()))
+}
+
+/// What an engine answers to the queries.
+fn ask(python: &Path, setup: &str, queries: &[String], folder: &Path) -> Vec<Vec<Value>> {
+    let script = root().join("rewriter-tests/tests/exports/engines.py");
+    let mut child = Command::new(python)
+        .arg(script)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the interpreter starts");
+    let asked = json!({ "setup": setup, "queries": queries }).to_string();
+    child.stdin.take().expect("a pipe").write_all(asked.as_bytes()).expect("it reads");
+    let ended = child.wait_with_output().expect("it ends");
+    assert!(ended.status.success(), "{setup}\n{}", String::from_utf8_lossy(&ended.stderr));
+    serde_json::from_slice(&ended.stdout).expect("JSON")
+}
+
+/// A profile for each rank of a night; gives their names.
+fn night(night: &str, folder: &Path) -> Vec<String> {
+    let tool = command::wavetap().expect("the command is built");
+    let mut names = Vec::new();
+    for rank in 0..RANKS {
+        let program = sample(PROGRAMS[rank as usize % PROGRAMS.len()]);
+        let program = program.to_str().expect("a path");
+        // Ranks of one night have their own rank each, whatever they run.
+        for time in 0..runs(night, rank) {
+            let name = format!("{night}.{rank}.{time}.profile");
+            let arguments = ["profile", "-o", &name, "--report", "report", "--force", "--", program];
+            let variables = [("OMPI_COMM_WORLD_RANK", rank.to_string().into())];
+            command::run(&tool, &arguments, &variables, folder).expect("it ends").exited(0).expect("it is counted");
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Source lines with what was counted in a profile: executions and divergences.
+fn lines(profile: &Profile) -> BTreeMap<(String, u64), (u64, u64)> {
+    let mut lines: BTreeMap<(String, u64), (u64, u64)> = BTreeMap::new();
+    let sites = profile.kernels.iter().flat_map(|kernel| &kernel.sites);
+    for site in sites.filter(|site| **site.counts.kind() == **branches::EXEC) {
+        let source = site.source.as_ref().expect("the samples have line tables");
+        let (executions, agreements) = (site.counts.value("executions"), site.counts.value("agreements"));
+        let (executions, agreements) = (executions.expect("a field"), agreements.expect("a field"));
+        let sum = lines.entry((source.file.clone(), u64::from(source.line))).or_default();
+        *sum = (sum.0 + executions, sum.1 + executions - agreements);
+    }
+    lines
+}
+
+fn read(name: &str, folder: &Path) -> Profile {
+    Profile::from_json(&fs::read(folder.join(name)).expect("a file")).expect("a profile")
+}
+
+#[test]
+fn engines_say_what_merge_and_diff_say() {
+    let Some(python) = python() else {
+        println!("skipped: no engines; rewriter-tests/engines.sh fetches them");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let mut merged = Vec::new();
+    for one in NIGHTS {
+        let names = night(one, folder);
+        let name = format!("{one}.merged");
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        wavetap(&[&["merge", "-o", &name][..], &names].concat(), folder);
+        merged.push(name);
+        let counters: Vec<&str> = names.iter().flat_map(|name| ["--counters", name]).collect();
+        for (dataset, partition) in [("nights", "rank"), ("few/nights", "run")] {
+            fs::create_dir_all(folder.join("few")).expect("a folder");
+            let export = ["export", "parquet", "--run", one, "--partition", partition, "-o", dataset];
+            wavetap(&[&export[..], &counters].concat(), folder);
+        }
+    }
+    let (queries, engines) = (blocks("sql"), blocks("python"));
+    assert_eq!((queries.len(), engines.len()), (4, 3), "the guide has these");
+    let is_full = std::env::var_os("WAVETAP_FULL_TESTS").is_some();
+    for engine in &engines[..if is_full { 3 } else { 1 }] {
+        for dataset in [folder.to_path_buf(), folder.join("few")] {
+            let answers = ask(&python, engine, &queries, &dataset);
+            divergent_lines(&answers[0], &read(&merged[1], folder));
+            imbalance(&answers[1], folder);
+            regressions(&answers[2], &merged, folder);
+            assert!(answers[3].is_empty(), "all is counted: {:?}", answers[3]);
+        }
+    }
+}
+
+/// The most divergent lines are those of the merged profile.
+fn divergent_lines(answer: &[Value], merged: &Profile) {
+    let lines = lines(merged);
+    let mut expected: Vec<(u64, &str, u64, u64)> = lines
+        .iter()
+        .map(|((file, line), (executions, divergences))| (*divergences, file.as_str(), *line, *executions))
+        .collect();
+    expected.sort_by_key(|(divergences, file, line, _)| (std::cmp::Reverse(*divergences), *file, *line));
+    expected.truncate(20);
+    let number = |row: &Value, name: &str| row[name].as_f64().expect("a number") as u64;
+    let found: Vec<(u64, &str, u64, u64)> = answer
+        .iter()
+        .map(|row| {
+            let file = row["file"].as_str().expect("a file");
+            (number(row, "divergences"), file, number(row, "line"), number(row, "executions"))
+        })
+        .collect();
+    assert!(found.len() > 4 && found[0].0 > 0, "{found:?}");
+    assert_eq!(found, expected);
+}
+
+/// The imbalance of a kernel follows from the waves of each profile.
+fn imbalance(answer: &[Value], folder: &Path) {
+    let mut waves: BTreeMap<String, BTreeMap<u32, u64>> = BTreeMap::new();
+    for rank in 0..RANKS {
+        for time in 0..runs(NIGHTS[1], rank) {
+            for kernel in read(&format!("{}.{rank}.{time}.profile", NIGHTS[1]), folder).kernels {
+                *waves.entry(kernel.name).or_default().entry(rank).or_default() += kernel.waves;
+            }
+        }
+    }
+    assert_eq!(answer.len(), waves.len());
+    let mut last = f64::INFINITY;
+    for row in answer {
+        let of = &waves[row["kernel"].as_str().expect("a kernel")];
+        let (most, all) = (*of.values().max().expect("ranks"), of.values().sum::<u64>());
+        let number = |name: &str| row[name].as_f64().expect("a number");
+        assert_eq!(number("ranks") as usize, of.len(), "{row}");
+        assert_eq!(number("least") as u64, *of.values().min().expect("ranks"), "{row}");
+        assert_eq!(number("most") as u64, most, "{row}");
+        let expected = most as f64 * of.len() as f64 / all as f64;
+        assert!((number("imbalance") - expected).abs() < 1e-9 && expected >= 1.0, "{row}: {expected}");
+        assert!(number("imbalance") <= last, "the worst first");
+        last = number("imbalance");
+    }
+    assert!(answer[0]["imbalance"].as_f64().expect("a number") > 1.2, "ranks do different work: {}", answer[0]);
+}
+
+/// Kernels that diverge more often are those of which `diff` says so.
+fn regressions(answer: &[Value], merged: &[String], folder: &Path) {
+    let said = wavetap(&["diff", "--format", "json", &merged[0], &merged[1]], folder);
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    let count = |kernel: &Value, of: &str| kernel[of]["divergences"].as_u64().expect("a count");
+    let mut expected: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for kernel in said["kernels"].as_array().expect("kernels") {
+        let (before, now) = (count(kernel, "old"), count(kernel, "new"));
+        if now > before {
+            expected.insert(kernel["demangled"].as_str().expect("a name"), (before, now));
+        }
+    }
+    let number = |row: &Value, name: &str| row[name].as_f64().expect("a number") as u64;
+    let found: BTreeMap<&str, (u64, u64)> = answer
+        .iter()
+        .map(|row| (row["demangled"].as_str().expect("a name"), (number(row, "before"), number(row, "now"))))
+        .collect();
+    assert_eq!(found, expected);
+    assert!(found.len() > 1, "{found:?}");
+}
+
+/// Findings and accesses are there where the program is given, and nothing is added twice.
+#[test]
+fn a_dataset_is_added_to_and_never_silently_twice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let program = sample("memory/bin/patterns");
+    let program = program.to_str().expect("a path");
+    let profile = ["profile", "--target", "gfx90a", "--probe", "memory", "-o", "records", "--report", "report"];
+    wavetap(&[&profile[..], &["--", program]].concat(), folder);
+    let export = ["export", "parquet", program, "--counters", "records", "-o", "set"];
+    wavetap(&export, folder);
+    let has = |table: &str| folder.join("set").join(table).join("run=run").is_dir();
+    for table in ["runs", "kernels", "launches", "not_counted", "findings", "accesses", "memory_access"] {
+        assert!(has(table), "{table}");
+    }
+    let tool = command::wavetap().expect("the command is built");
+    let refused = |arguments: &[&str], expected: &str| {
+        let ended = command::run(&tool, arguments, &[], folder).expect("it ends");
+        let said = ended.err();
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+        ended.exited(2).expect("bad usage");
+    };
+    refused(&export, "the profile is there already");
+    wavetap(&[&export[..], &["--force"]].concat(), folder);
+    refused(&[&export[..], &["--partition", "run"]].concat(), "a dataset of the other partition");
+    refused(&[&export[..], &["--run", "../up"]].concat(), "is no name of a run");
+    refused(&[&export[..5], &["-o", "."]].concat(), "is neither empty nor a dataset");
+    refused(&[&export[..5]].concat(), "-o FOLDER");
+    fs::write(folder.join("set/_wavetap.json"), r#"{"schema":"wavetap.dataset/9"}"#).expect("a file");
+    refused(&export, "expected \"wavetap.dataset/1\"");
+}
