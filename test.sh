@@ -23,7 +23,7 @@ DuckDB, which reads what is exported, is fetched from PyPI into target/engines.
                 on every target that the compiler knows, Triton's kernels (docs/guide/triton.md; fetched with pip),
                 Polars and Spark beside DuckDB, the documentation as a book (installs mdbook with cargo where it is
                 missing, 2 to 5 minutes) and, if WAVETAP_PROGRAMS names their folder (docs/results/programs.md),
-                public programs
+                public programs; and packages, installed in a bare Debian 12 (as root)
   --no-install  install nothing: fail when a package is missing
 HELP
 }
@@ -54,6 +54,7 @@ cargo clippy --version >/dev/null 2>&1 || die "this Rust toolchain has no clippy
 if [ "$full" = 1 ]; then
     python3 -m pip --version >/dev/null 2>&1 || packages="$packages python3-pip"
     command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
+    packages="$packages debootstrap"
 fi
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 command -v dpkg-query >/dev/null ||
@@ -159,6 +160,16 @@ else
     echo "== Rust $oldest: skipped, it is not installed (rustup toolchain install $oldest --profile minimal)"
 fi
 RUSTDOCFLAGS="-D warnings" step doc cargo doc --quiet --workspace --no-deps --locked
+if [ "$full" = 1 ]; then
+    step "cargo install" cargo install --quiet --locked --path cli --features bundled --root target/installed
+    step installed env HOME="$work" XDG_CACHE_HOME= target/installed/bin/wavetap profile hip-samples/bin/divergence
+    # Installs what people install, where there is nothing else. Needs root.
+    if [ "$(id -u)" = 0 ]; then
+        step packages ./package.sh --try
+    else
+        echo "== packages: skipped, not root (sudo ./package.sh --try)"
+    fi
+fi
 if [ "$full" = 1 ] && [ -n "${WAVETAP_PROGRAMS:-}" ]; then
     step "public programs" cargo test --release --locked -p rewriter-tests --test public_programs
     # Not again, and slower, among all tests.

@@ -9,6 +9,7 @@ mod findings;
 mod instrument;
 mod page;
 mod region;
+mod shell;
 mod timing;
 mod view;
 
@@ -34,6 +35,7 @@ pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
 pub use page::{PageArgs, PageSourceArgs};
 pub use region::RegionArgs;
 use region::pattern;
+pub use shell::{CompletionsArgs, ManArgs};
 pub use timing::TimingArgs;
 pub use view::{BoardArgs, DetailsChoice, RooflineArgs, ViewArgs};
 
@@ -85,6 +87,7 @@ pub enum Command {
     Verify(VerifyArgs),
     Export(ExportArgs),
     Completions(CompletionsArgs),
+    Man(ManArgs),
     /// Replays in this process, in which the emulator's HIP runtime is
     #[command(hide = true)]
     ReplayHere(ReplayHereArgs),
@@ -558,15 +561,6 @@ pub struct VerifyArgs {
     pub rewritten: PathBuf,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-/// Print a completion script for a shell
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  wavetap completions bash > ~/.local/share/bash-completion/completions/wavetap")]
-pub struct CompletionsArgs {
-    /// The shell
-    #[arg(value_enum)]
-    pub shell: clap_complete::Shell,
 }
 
 /// Which kernels.

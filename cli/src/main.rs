@@ -7,6 +7,8 @@
 #![deny(unsafe_code)]
 
 mod args;
+#[cfg(feature = "bundled")]
+mod bundled;
 mod commands;
 mod differences;
 mod disassembly;
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
         }
     };
     wavetap::files::observe_temporaries(signals::remove_at_end);
+    #[cfg(feature = "bundled")]
+    wavetap::run::find_libraries_with(bundled::folder);
     // A file that grows beyond what this process may write is an error to be reported, not its end. (A signal that were
     // ignored would be ignored by the application, too.) Without the handler everything else works.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
@@ -98,6 +102,7 @@ fn run(cli: args::Cli) -> Result<ExitCode> {
         Command::Verify(args) => commands::verify::run(&args, look),
         Command::Export(args) => commands::export::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
+        Command::Man(args) => commands::man::run(&args),
     }
 }
 

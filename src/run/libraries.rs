@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use wavetap_base::error::{Error, Kind, Result};
 
@@ -114,6 +115,15 @@ impl Libraries {
     }
 }
 
+/// Where libraries are that are found nowhere else.
+static LAST: OnceLock<fn() -> Result<PathBuf>> = OnceLock::new();
+
+/// Has `folder` asked for the folder of libraries that are found nowhere else: that of a program which has them in
+/// itself. The first one stays.
+pub fn find_libraries_with(folder: fn() -> Result<PathBuf>) {
+    let _ = LAST.set(folder);
+}
+
 impl Library {
     /// Finds it: where the caller or the environment says, or beside this executable.
     pub(super) fn find(&self, libraries: &Libraries) -> Result<PathBuf> {
@@ -135,14 +145,18 @@ impl Library {
         let beside = executable.parent().unwrap_or(Path::new("."));
         let folders = ["deps", "", "../deps", "../lib/wavetap"];
         let places = folders.map(|folder| beside.join(folder).join(file));
-        places.iter().find_map(|place| place.canonicalize().ok()).ok_or_else(|| {
-            let tried: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-            let message = format!(
-                "{what} {file} is not at {}; build it with `{build}`, or name it in {variable}",
-                tried.join(" or ")
-            );
-            Error::new(Kind::Io, message)
-        })
+        if let Some(place) = places.iter().find_map(|place| place.canonicalize().ok()) {
+            return Ok(place);
+        }
+        if let Some(folder) = LAST.get() {
+            return named(folder()?, "this program");
+        }
+        let tried: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+        let message = format!(
+            "{what} {file} is not at {}; build it with `{build}`, or name it in {variable}",
+            tried.join(" or ")
+        );
+        Err(Error::new(Kind::Io, message))
     }
 }
 

@@ -33,7 +33,7 @@ pub use check::Checked;
 pub(crate) use finished::CodeOfRun;
 pub use finished::Finished;
 pub use launch::{Launch, Observer, Silent};
-pub use libraries::Libraries;
+pub use libraries::{Libraries, find_libraries_with};
 pub use options::{AtLoad, Collect, RunOptions, Stdout, TimingOptions};
 pub use output_name::OutputName;
 pub use platform::{BackendChoice, Platform, Stack};

@@ -9,6 +9,7 @@ pub mod disasm;
 pub mod export;
 pub mod inspect;
 pub mod launches;
+pub mod man;
 pub mod memory;
 pub mod merge;
 pub mod mix;

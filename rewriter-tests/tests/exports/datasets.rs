@@ -43,7 +43,7 @@ fn blocks(language: &str) -> Vec<String> {
 }
 
 /// The interpreter that has the engines.
-fn python() -> Option<PathBuf> {
+pub fn engines() -> Option<PathBuf> {
     let python = std::env::var_os("WAVETAP_ENGINES").map(PathBuf::from);
     python.or_else(|| Some(root().join("target/engines/bin/python")).filter(|python| python.exists()))
 }
@@ -105,7 +105,7 @@ fn read(name: &str, folder: &Path) -> Profile {
 
 #[test]
 fn engines_say_what_merge_and_diff_say() {
-    let Some(python) = python() else {
+    let Some(python) = engines() else {
         println!("skipped: no engines; rewriter-tests/engines.sh fetches them");
         return;
     };
@@ -125,12 +125,12 @@ fn engines_say_what_merge_and_diff_say() {
             wavetap(&[&export[..], &counters].concat(), folder);
         }
     }
-    let (queries, engines) = (blocks("sql"), blocks("python"));
-    assert_eq!((queries.len(), engines.len()), (4, 3), "the guide has these");
+    let (queries, setups) = (blocks("sql"), blocks("python"));
+    assert_eq!((queries.len(), setups.len()), (4, 3), "the guide has these");
     let is_full = std::env::var_os("WAVETAP_FULL_TESTS").is_some();
-    for engine in &engines[..if is_full { 3 } else { 1 }] {
+    for setup in &setups[..if is_full { 3 } else { 1 }] {
         for dataset in [folder.to_path_buf(), folder.join("few")] {
-            let answers = ask(&python, engine, &queries, &dataset);
+            let answers = ask(&python, setup, &queries, &dataset);
             divergent_lines(&answers[0], &read(&merged[1], folder));
             imbalance(&answers[1], folder);
             regressions(&answers[2], &merged, folder);

@@ -3,6 +3,7 @@
 
 mod datasets;
 mod findings;
+mod python_module;
 mod unknown_probe;
 
 use std::collections::{BTreeMap, BTreeSet};
