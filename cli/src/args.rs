@@ -7,6 +7,7 @@ mod compare;
 mod export;
 mod findings;
 mod instrument;
+mod merge;
 mod page;
 mod region;
 mod shell;
@@ -32,6 +33,7 @@ pub use compare::CompareArgs;
 pub use export::{ExportArgs, ExportForm, PartitionChoice};
 pub use findings::{FailOn, FindingsFormat};
 pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
+pub use merge::{KeptApart, MergeArgs};
 pub use page::{PageArgs, PageSourceArgs};
 pub use region::RegionArgs;
 use region::pattern;
@@ -505,21 +507,6 @@ pub struct ReportArgs {
     pub page: PageArgs,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-/// Add up profiles of several ranks, nodes or runs
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  wavetap merge rank0.profile rank1.profile -o all.profile")]
-pub struct MergeArgs {
-    /// The profiles
-    #[arg(required = true, value_name = "PROFILE")]
-    pub profiles: Vec<PathBuf>,
-    /// Where to write the sum
-    #[arg(short, long, value_name = "PROFILE")]
-    pub output: PathBuf,
-    /// Replace the output if it exists
-    #[arg(long)]
-    pub force: bool,
 }
 
 /// Show what differs between two profiles, of one build or of two

@@ -20,6 +20,7 @@ mod memory;
 mod mistakes;
 mod output;
 mod page;
+mod profile_files;
 mod progress;
 mod runtime;
 mod signals;

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use wavetap::error::Result;
@@ -38,6 +39,40 @@ impl Bar {
             self.bar.set_length(progress.total as u64);
         }
         self.bar.set_position(progress.done as u64);
+    }
+
+    /// Removes it.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// So long reading files goes without a word.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How many files were read so far, shown on stderr if that is a terminal and it takes long.
+pub struct FilesRead {
+    bar: ProgressBar,
+    since: Option<Instant>,
+}
+
+impl FilesRead {
+    /// None yet; `message` says what is done with them.
+    pub fn new(message: &'static str) -> FilesRead {
+        let bar = ProgressBar::hidden();
+        if let Ok(style) = ProgressStyle::with_template("{msg} {human_pos} profiles") {
+            bar.set_style(style);
+        }
+        bar.set_message(message);
+        FilesRead { bar, since: std::io::stderr().is_terminal().then(Instant::now) }
+    }
+
+    /// One more.
+    pub fn add_one(&self) {
+        if self.bar.is_hidden() && self.since.is_some_and(|since| since.elapsed() > PATIENCE) {
+            self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
+        }
+        self.bar.inc(1);
     }
 
     /// Removes it.

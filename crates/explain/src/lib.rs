@@ -4,6 +4,7 @@
 //! - [`roofline`]: the least time that a kernel's work takes on a board, and which resource bounds it;
 //! - [`summary`]: findings over all probes, with their weight, and which of them a summary shows;
 //! - [`Report`]: all that is said of a run, with what each probe measured ([`sections`]);
+//! - [`imbalance`]: how evenly ranks or hosts share what kernels did;
 //! - [`diff`]: which kernels and sites of two runs are partners, what differs, and conditions on that;
 //! - [`memory`], [`slice`](mod@slice), [`mix`]: what the analyses say of kernels, with what was counted;
 //! - [`code`]: the code of kernels with what was counted of it;
@@ -18,6 +19,7 @@ mod basis;
 pub mod check;
 pub mod code;
 pub mod diff;
+pub mod imbalance;
 pub mod launches;
 pub mod memory;
 pub mod mix;

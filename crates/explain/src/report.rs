@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::bad_access::{self, BadAccess};
+use crate::imbalance::{self, Imbalance};
 use crate::launches::{self, Launch, LaunchOccupancy, LaunchTable};
 use crate::regions::{self, RegionRow};
 use crate::sections::Sections;
@@ -87,6 +88,9 @@ pub struct Report {
     /// What was dispatched in which range of the program; empty where it has marked none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<RegionRow>,
+    /// How evenly ranks and hosts share what kernels did; empty where the profile keeps neither apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imbalance: Vec<Imbalance>,
     /// Kernels that were left uncounted, and why.
     pub refused: Vec<Refused>,
     /// Dispatches that were not counted, and why.
@@ -174,6 +178,7 @@ impl Report {
                 .map(|(place, totals)| Kernel::new(profile, place, totals))
                 .collect(),
             regions: regions::rows(profile),
+            imbalance: imbalance::of(profile),
             refused: profile.refused.clone(),
             uncounted: profile.uncounted.clone(),
             time: None,

@@ -41,7 +41,7 @@ pub const fn slot_bytes(lanes: u32) -> u32 {
 }
 
 /// An execution of a memory instruction by a wave, as it was recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordedAccess {
     /// The site: its index among the kernel's.
     pub site: u32,
@@ -54,7 +54,7 @@ pub struct RecordedAccess {
 }
 
 /// What a wave has recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaveAccesses {
     /// The workgroup.
@@ -70,7 +70,7 @@ pub struct WaveAccesses {
 }
 
 /// Global memory that is allocated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AllocatedRange {
     /// The first address.
@@ -82,7 +82,7 @@ pub struct AllocatedRange {
 }
 
 /// Which flat addresses are not of global memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Apertures {
     /// Bits 63:32 of those in LDS.
@@ -92,7 +92,7 @@ pub struct Apertures {
 }
 
 /// What the sampled workgroups of a dispatch have recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DispatchAccesses {
     /// Index into [`crate::file::Profile::kernels`].

@@ -47,7 +47,7 @@ pub const STEPS: [u32; 3] = [6, 10, 16];
 const COUNTERS: u32 = 2;
 
 /// The first bad access of a site in a dispatch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutOfBounds {
     /// Index into [`crate::file::Profile::kernels`].

@@ -4,6 +4,7 @@
 //! with another [`Origin`], which makes comparing the two a comparison of values. The file has a table of the kinds of
 //! its sites ([`crate::schema`]), and sites name their kind in it.
 
+mod groups;
 pub(crate) mod json;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,8 @@ use super::launches::{LaunchShape, UncountedDispatches};
 use super::map::{CounterMode, Refused, Resources, Source};
 use super::schema::Counts;
 use wavetap_base::error::{Error, Result, ResultExt};
+
+pub use groups::{Dimension, GroupKernel, GroupTotals};
 
 /// Schema of a profile file.
 pub const SCHEMA: &str = "wavetap.profile/2";
@@ -89,6 +92,19 @@ pub struct Work {
     pub lds_bytes: u64,
 }
 
+impl Work {
+    /// The sum, which is not known where one of the two is not; none if it exceeds 64 bits.
+    #[allow(clippy::option_option, reason = "a sum that is not known is not one that is too large")]
+    pub(crate) fn sum(a: Option<Work>, b: Option<Work>) -> Option<Option<Work>> {
+        let (Some(a), Some(b)) = (a, b) else { return Some(None) };
+        Some(Some(Work {
+            instructions: a.instructions.checked_add(b.instructions)?,
+            global_bytes: a.global_bytes.checked_add(b.global_bytes)?,
+            lds_bytes: a.lds_bytes.checked_add(b.lds_bytes)?,
+        }))
+    }
+}
+
 /// One kernel's totals. `Site` is another type only while a file is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "KernelTotals"))]
@@ -158,7 +174,7 @@ impl Default for KernelTotals {
 }
 
 /// Counters of one wave (`--per-wave`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaveCounts {
     /// Index into [`Profile::kernels`].
@@ -187,7 +203,7 @@ pub struct Profile {
     pub complete: bool,
     /// Whether the run ended; see [`Profile::has_ended`].
     pub ended: bool,
-    /// Kernels that were dispatched, in order of first dispatch.
+    /// Kernels that were dispatched, in order of first dispatch; in a sum of profiles in order of their mangled names.
     pub kernels: Vec<KernelTotals>,
     /// Of these, what was dispatched inside ranges of the program: a kernel for each combination of ranges, in order of
     /// first dispatch. What [`Profile::kernels`] has beyond them was dispatched outside of all ranges.
@@ -203,6 +219,10 @@ pub struct Profile {
     /// The name of the host that they ran on; none if it is not known or not the same. It is written of processes that
     /// have a rank.
     pub hostname: Option<String>,
+    /// What [`Profile::groups`] keeps apart, in rising order; empty in a profile that was not merged by anything.
+    pub by: Vec<Dimension>,
+    /// The parts of [`Profile::kernels`] that are of one rank or host each, by rank, then by host.
+    pub groups: Vec<GroupTotals>,
     /// Every wave's counters, when asked for.
     pub waves: Vec<WaveCounts>,
     /// What sampled workgroups have recorded of their accesses to memory, by dispatch.
@@ -242,6 +262,8 @@ impl Profile {
             processes,
             rank: None,
             hostname: None,
+            by: Vec::new(),
+            groups: Vec::new(),
             waves,
             accesses,
             out_of_bounds,
@@ -296,11 +318,15 @@ impl Profile {
         KindTable::of(kernels.flat_map(|kernel| &kernel.sites).map(|site| site.counts.kind()))
     }
 
-    /// Adds another profile's counters (other ranks, nodes or runs of the same program).
+    /// Adds the counters of another process of the same run. [`Merger`](crate::merge::Merger) adds up files.
     ///
     /// # Errors
-    /// Unsupported if the two count differently (origin, backend, sites of the same kernel); Limit if a sum overflows.
+    /// Unsupported if the two count differently (origin, backend, sites of the same kernel) or one has groups; Limit if
+    /// a sum overflows.
     pub fn merge(&mut self, other: &Profile) -> Result<()> {
+        if !self.by.is_empty() || !other.by.is_empty() {
+            return Err(Error::unsupported("a profile with groups is not one of a process"));
+        }
         if self.origin != other.origin || self.backend != other.backend {
             return Err(Error::unsupported("profiles of different origin or backend do not add up"));
         }
@@ -381,30 +407,32 @@ impl KernelTotals {
     /// # Errors
     /// Unsupported if the sites differ; Limit if a sum overflows.
     pub fn merge(&mut self, other: &KernelTotals) -> Result<()> {
-        if self.mode.is_none() && other.mode.is_none() {
-            self.add_reached(other)?;
-        } else {
-            self.add_counted(other)?;
-        }
-        self.dispatches += other.dispatches;
+        self.add_counts(other)?;
         // Where one does not say how its dispatches were launched, what the other says is not all.
         if self.launches.is_empty() || other.launches.is_empty() {
             self.launches.clear();
         } else {
             other.launches.iter().for_each(|launch| launch.add_to(&mut self.launches));
         }
-        self.waves += other.waves;
-        self.dropped += other.dropped;
-        self.unfinished += other.unfinished;
+        Ok(())
+    }
+
+    /// Adds all but how it was launched.
+    pub(crate) fn add_counts(&mut self, other: &KernelTotals) -> Result<()> {
+        if self.mode.is_none() && other.mode.is_none() {
+            self.add_reached(other)?;
+        } else {
+            self.add_counted(other)?;
+        }
+        let too_large = || Error::limit(format!("kernel {}: a sum exceeds 64 bits", self.name));
+        let sum = |a: u64, b: u64| a.checked_add(b).ok_or_else(too_large);
+        let dispatches = sum(self.dispatches, other.dispatches)?;
+        let waves = sum(self.waves, other.waves)?;
+        let dropped = sum(self.dropped, other.dropped)?;
+        let unfinished = sum(self.unfinished, other.unfinished)?;
+        self.work = Work::sum(self.work, other.work).ok_or_else(too_large)?;
+        (self.dispatches, self.waves, self.dropped, self.unfinished) = (dispatches, waves, dropped, unfinished);
         self.shared_records |= other.shared_records;
-        self.work = match (self.work, other.work) {
-            (Some(a), Some(b)) => Some(Work {
-                instructions: a.instructions + b.instructions,
-                global_bytes: a.global_bytes + b.global_bytes,
-                lds_bytes: a.lds_bytes + b.lds_bytes,
-            }),
-            _ => None,
-        };
         Ok(())
     }
 

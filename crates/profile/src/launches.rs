@@ -1,12 +1,14 @@
 //! What was launched: the shapes of counted dispatches, and dispatches that were not counted, with the reason.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// So many grids of a kernel are listed one by one.
 const MOST_GRIDS: usize = 64;
 
 /// Dispatches of one kernel that are alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaunchShape {
     /// Work-items of the grid in x, y, z; none for what was launched with further grids when 64 shapes were listed.
@@ -84,6 +86,28 @@ impl LaunchShape {
             None => launches.push(self),
         }
     }
+}
+
+/// The launches of lists together, in rising order. Of more than 64 shapes the smallest are listed, which are the same
+/// whatever lists were added before: a shape that is not among the smallest of some lists is not among those of all.
+/// None if a sum exceeds 64 bits.
+pub(crate) fn smallest(lists: &[&[LaunchShape]]) -> Option<Vec<LaunchShape>> {
+    let all = || lists.iter().copied().flatten().copied();
+    let mut shapes = add_alike(all().filter(|shape| shape.grid.is_some()))?;
+    let rest = shapes.split_off(shapes.len().min(MOST_GRIDS));
+    let rest = rest.into_iter().map(|shape| LaunchShape { grid: None, ..shape });
+    shapes.extend(add_alike(all().filter(|shape| shape.grid.is_none()).chain(rest))?);
+    Some(shapes)
+}
+
+/// Each shape once, in rising order.
+fn add_alike(shapes: impl Iterator<Item = LaunchShape>) -> Option<Vec<LaunchShape>> {
+    let mut dispatches: BTreeMap<LaunchShape, u64> = BTreeMap::new();
+    for shape in shapes {
+        let sum = dispatches.entry(LaunchShape { dispatches: 0, ..shape }).or_default();
+        *sum = sum.checked_add(shape.dispatches)?;
+    }
+    Some(dispatches.into_iter().map(|(shape, dispatches)| LaunchShape { dispatches, ..shape }).collect())
 }
 
 /// Why a dispatch was not counted.

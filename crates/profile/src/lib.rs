@@ -8,6 +8,7 @@
 //! - [`schema`]: what the fields of a site are, and how their values combine;
 //! - [`probes`]: the registry of probes: their schemas, and typed views of their counters;
 //! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
+//! - [`merge`]: any number of profile files added up;
 //! - [`launches`]: what was launched, and what of it was not counted;
 //! - [`host`]: what a host had the device do: launches, copies, fills;
 //! - [`journal`]: what a process has collected, written as it goes, so that nothing is lost however it ends;
@@ -52,6 +53,7 @@ pub mod journal;
 pub mod kind_table;
 pub mod launches;
 pub mod map;
+pub mod merge;
 pub mod origins;
 pub mod pc_samples;
 pub mod placement;

@@ -6,7 +6,6 @@
 mod addresses;
 
 use std::io::{Read, Write};
-
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -76,6 +75,18 @@ pub enum CounterMode {
     Lds,
     /// Registers, flushed in the epilogue.
     Register,
+}
+
+impl CounterMode {
+    /// The place in words.
+    #[must_use]
+    pub fn place(self) -> &'static str {
+        match self {
+            CounterMode::Global => "global memory",
+            CounterMode::Lds => "LDS",
+            CounterMode::Register => "registers",
+        }
+    }
 }
 
 /// Where the vector registers come from that inserted code uses.
@@ -289,7 +300,7 @@ impl KernelMap {
 pub const EVERY_KERNEL: &str = "*";
 
 /// A kernel that was refused: it stays unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refused {
     /// Mangled name.

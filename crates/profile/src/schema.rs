@@ -208,6 +208,11 @@ impl Counts {
         &self.values
     }
 
+    /// Calls `change` with each value and its field.
+    pub(crate) fn each(&mut self, mut change: impl FnMut(&mut u64, &FieldSchema)) {
+        self.kind.fields.iter().zip(&mut self.values).for_each(|(field, value)| change(value, field));
+    }
+
     /// The value of a field; none if the kind has no such field.
     #[must_use]
     pub fn value(&self, field: &str) -> Option<u64> {

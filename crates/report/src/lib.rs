@@ -21,6 +21,7 @@ pub mod fidelity;
 pub mod findings;
 mod fit;
 pub mod html;
+mod imbalance;
 pub mod inspect;
 mod kernel_facts;
 pub mod launches;

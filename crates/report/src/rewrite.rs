@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::style::Style;
 use super::table::{Align, Table, grouped};
-use super::text::{mode_name, refused_line};
+use super::text::refused_line;
 use wavetap_profile::map::{Candidate, CounterMode, KernelMap, ObjectMap, Refused, Resources, VectorSource};
 use wavetap_profile::placement::CounterPlacement;
 use wavetap_profile::probes::branches;
@@ -140,7 +140,7 @@ impl Summary {
                 style.name(&kernel.demangled).into_owned(),
                 kernel.target.clone(),
                 kernel.branches.to_string(),
-                mode_name(kernel.mode).to_owned(),
+                kernel.mode.place().to_owned(),
                 kernel.added_cycles().map_or_else(String::new, |cycles| format!("+{}", grouped(cycles))),
                 change(before.code_bytes, after.code_bytes),
                 change(before.sgprs.into(), after.sgprs.into()),
@@ -209,7 +209,7 @@ fn chosen(kernel: &InstrumentedKernel) -> Option<String> {
         (None, Some(cycles)) => format!("{}+{} cycles/wave", waves(registers.waves_per_simd), grouped(cycles)),
         (None, None) => return None,
     };
-    Some(format!("counters in {}; in registers: {why}", mode_name(kernel.mode)))
+    Some(format!("counters in {}; in registers: {why}", kernel.mode.place()))
 }
 
 /// What its probes cost where no vector register is unused.

@@ -1,6 +1,7 @@
 //! A report as text for a terminal or a pipe.
 
 use super::bad_access;
+use super::imbalance;
 use super::launches::{self, uncounted_line};
 use super::regions;
 use super::render::Lines;
@@ -69,6 +70,7 @@ pub fn render_part(report: &Report, details: Details, style: Style) -> String {
     }
     if details != Details::Summary {
         regions::lines(&report.regions, style, &mut lines);
+        imbalance::lines(&report.imbalance, style, &mut lines);
     }
     // Of kernels of which only the launches are known there is nothing else.
     let has_details = details == Details::All && report.origin != Origin::Launches;
@@ -176,23 +178,13 @@ fn facts(kernel: &Kernel) -> String {
         counted(kernel.dispatches, "dispatch", "dispatches"),
         counted(kernel.waves, "wave", "waves"),
     ];
-    facts.extend(kernel.mode.map(|mode| format!("counters in {}", mode_name(mode))));
+    facts.extend(kernel.mode.map(|mode| format!("counters in {}", mode.place())));
     // Counters in registers are never those of single waves.
     if kernel.shared_records && kernel.mode != Some(CounterMode::Register) {
         facts.push("waves shared records".to_owned());
     }
     facts.extend(kernel.occupancy());
     facts.join(", ")
-}
-
-/// The place of counters in words.
-#[must_use]
-pub fn mode_name(mode: CounterMode) -> &'static str {
-    match mode {
-        CounterMode::Global => "global memory",
-        CounterMode::Lds => "LDS",
-        CounterMode::Register => "registers",
-    }
 }
 
 fn refused_lines(refused: &[Refused], style: Style, lines: &mut Vec<String>) {

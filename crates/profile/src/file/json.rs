@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Backend, KernelTotals, Origin, Profile, SCHEMA, SCHEMA_1, SiteTotals, WaveCounts, is_one, one};
+use super::{
+    Backend, Dimension, GroupTotals, KernelTotals, Origin, Profile, SCHEMA, SCHEMA_1, SiteTotals, WaveCounts, groups,
+    is_one, one,
+};
 use crate::accesses::DispatchAccesses;
 use crate::bounds::OutOfBounds;
 use crate::hex;
@@ -32,7 +35,7 @@ struct Written<'a> {
     ended: bool,
     /// The kinds of sites, with the fields of their counts.
     kinds: KindTable,
-    /// Kernels that were dispatched, in order of first dispatch.
+    /// Kernels that were dispatched, in order of first dispatch; in a sum of profiles in order of their mangled names.
     kernels: &'a [KernelTotals],
     /// Of these, what was dispatched inside ranges of the program.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -51,6 +54,12 @@ struct Written<'a> {
     /// The name of the host that they ran on, where they have ranks; absent if it is not known or not the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     hostname: Option<&'a str>,
+    /// What `groups` keeps apart; absent in a profile that was not merged by anything.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    by: &'a [Dimension],
+    /// The parts of the kernels' totals that are of one rank or host each, by rank, then by host.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    groups: &'a [GroupTotals],
     /// Every wave's counters, when asked for.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     waves: &'a [WaveCounts],
@@ -73,7 +82,7 @@ crate::described_as!(SiteTotals, Site);
 impl<'a> Written<'a> {
     fn of(profile: &'a Profile) -> Result<Written<'a>> {
         let kinds = profile.kinds()?;
-        let Profile { origin, backend, complete, ended, processes, rank, hostname, .. } = profile;
+        let Profile { origin, backend, complete, ended, processes, rank, hostname, by, groups, .. } = profile;
         let Profile { kernels, regions, refused, uncounted, waves, accesses, out_of_bounds, host, .. } = profile;
         let (origin, backend, complete, ended, processes) = (*origin, *backend, *complete, *ended, *processes);
         Ok(Written {
@@ -90,6 +99,8 @@ impl<'a> Written<'a> {
             processes,
             rank: *rank,
             hostname: hostname.as_deref(),
+            by,
+            groups,
             waves,
             accesses,
             out_of_bounds,
@@ -121,6 +132,10 @@ struct Read<Site> {
     #[serde(default)]
     hostname: Option<String>,
     #[serde(default)]
+    by: Vec<Dimension>,
+    #[serde(default)]
+    groups: Vec<GroupTotals>,
+    #[serde(default)]
     waves: Vec<WaveCounts>,
     #[serde(default)]
     accesses: Vec<DispatchAccesses>,
@@ -147,13 +162,15 @@ impl<Site: AnySite> Read<Site> {
             processes,
             rank,
             hostname,
+            by,
+            groups,
             waves,
             accesses,
             out_of_bounds,
             host,
             ..
         } = Read::<Site> { kinds: Vec::new(), kernels: Vec::new(), regions: Vec::new(), ..self };
-        Ok(Profile {
+        let profile = Profile {
             regions,
             origin,
             backend,
@@ -165,11 +182,15 @@ impl<Site: AnySite> Read<Site> {
             processes,
             rank,
             hostname,
+            by,
+            groups,
             waves,
             accesses,
             out_of_bounds,
             host,
-        })
+        };
+        groups::check(&profile)?;
+        Ok(profile)
     }
 }
 

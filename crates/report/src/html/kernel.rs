@@ -10,7 +10,6 @@ use crate::slice::{Chain, CountSource, Step, WaitSlice, edge_word, operation_tex
 use crate::stalls::{Stalls, causes};
 use crate::style::{counted, missing_waves, not_counted, place};
 use crate::table::grouped;
-use crate::text::mode_name;
 use crate::{Block, Branch};
 use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
 use wavetap_profile::time::InstructionCycles;
@@ -40,7 +39,7 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, open: bool) -> Markup 
             p.facts {
                 (kernel.target) " · " (counted(kernel.dispatches, "dispatch", "dispatches")) " · "
                 (counted(kernel.waves, "wave", "waves"))
-                @if let Some(mode) = kernel.mode { " · counters in " (mode_name(mode)) }
+                @if let Some(mode) = kernel.mode { " · counters in " (mode.place()) }
                 @if let Some(occupancy) = kernel.occupancy() { " · " (occupancy) }
             }
             @for line in launches::lines(&kernel.launches) { p.facts { (line) } }

@@ -1,0 +1,106 @@
+//! How evenly ranks or hosts share what kernels did, as text.
+
+use std::cmp::Reverse;
+
+use wavetap_explain::imbalance::{Imbalance, KernelImbalance, SiteImbalance, Spread};
+use wavetap_profile::file::Dimension;
+
+use crate::style::{Style, counted, place};
+use crate::table::{Align, Table, grouped};
+
+/// Kernels shown as text. JSON has all.
+const KERNELS: usize = 24;
+/// Numbers of sites shown as text: of all kernels, those of which one rank or host has most beyond the mean.
+const SITES: usize = 16;
+
+/// The lines of the sections; none where nothing is kept apart.
+pub(crate) fn lines(all: &[Imbalance], style: Style, lines: &mut Vec<String>) {
+    for imbalance in all {
+        lines.push(String::new());
+        let (one, many) = match imbalance.by {
+            Dimension::Rank => ("rank", "ranks"),
+            Dimension::Host => ("host", "hosts"),
+        };
+        lines.push(style.bold(&format!("imbalance of {}", counted(imbalance.count, one, many))));
+        kernel_lines(imbalance, one, style, lines);
+        site_lines(imbalance, one, style, lines);
+    }
+}
+
+/// The columns of a spread after what it is of.
+fn columns<'a>(first: &[(&'a str, Align)], heads: &'a [String; 2]) -> Vec<(&'a str, Align)> {
+    let [min_at, max_at] = heads;
+    let spread = [
+        ("of", Align::Left),
+        ("min", Align::Right),
+        (min_at, Align::Right),
+        ("mean", Align::Right),
+        ("max", Align::Right),
+        (max_at, Align::Right),
+        ("max/mean", Align::Right),
+    ];
+    first.iter().copied().chain(spread).collect()
+}
+
+fn cells(spread: &Spread) -> [String; 7] {
+    [
+        spread.what.clone(),
+        grouped(spread.min),
+        spread.min_at.clone(),
+        format!("{:.1}", spread.mean),
+        grouped(spread.max),
+        spread.max_at.clone(),
+        spread.imbalance.map(|imbalance| format!("{imbalance:.2}")).unwrap_or_default(),
+    ]
+}
+
+/// Numbers of the whole kernel, those with the most waves beyond the mean first.
+fn kernel_lines(imbalance: &Imbalance, one: &str, style: Style, lines: &mut Vec<String>) {
+    let heads = [format!("{one} of min"), format!("{one} of max")];
+    let mut table = Table::new(&columns(&[("kernel", Align::Name)], &heads));
+    let excess = |kernel: &KernelImbalance| {
+        let waves = kernel.totals.iter().find(|spread| spread.what == "waves");
+        Reverse(waves.map_or(0, |spread| spread.excess() as u64))
+    };
+    let mut kernels: Vec<&KernelImbalance> = imbalance.kernels.iter().collect();
+    kernels.sort_by_key(|kernel| excess(kernel));
+    for kernel in kernels.iter().take(KERNELS) {
+        for (at, spread) in kernel.totals.iter().enumerate() {
+            let name = if at == 0 { style.name(&kernel.demangled).into_owned() } else { String::new() };
+            table.row(std::iter::once(name).chain(cells(spread)));
+        }
+    }
+    lines.extend(table.lines(2, style));
+    if kernels.len() > KERNELS {
+        lines.push(format!("  and {} more kernels: --format json has all", kernels.len() - KERNELS));
+    }
+}
+
+/// Numbers of sites that are not the same everywhere.
+fn site_lines(imbalance: &Imbalance, one: &str, style: Style, lines: &mut Vec<String>) {
+    let mut uneven: Vec<(&KernelImbalance, &SiteImbalance, &Spread)> = Vec::new();
+    for kernel in &imbalance.kernels {
+        for site in &kernel.sites {
+            let fields = site.fields.iter().filter(|spread| spread.min < spread.max);
+            uneven.extend(fields.map(|spread| (kernel, site, spread)));
+        }
+    }
+    if uneven.is_empty() {
+        lines.push("  every site has the same everywhere".to_owned());
+        return;
+    }
+    uneven.sort_by(|(.., one), (.., other)| other.excess().total_cmp(&one.excess()));
+    let heads = [format!("{one} of min"), format!("{one} of max")];
+    let first = [("kernel", Align::Name), ("address", Align::Left), ("source", Align::Place)];
+    let mut table = Table::new(&columns(&first, &heads));
+    for (kernel, site, spread) in uneven.iter().take(SITES) {
+        let source = place(site.source.as_ref());
+        let names = [style.name(&kernel.demangled).into_owned(), format!("{:#x}", site.address), source];
+        table.row(names.into_iter().chain(cells(spread)));
+    }
+    lines.push("  sites that are not the same everywhere, most beyond the mean first".to_owned());
+    lines.extend(table.lines(2, style));
+    if uneven.len() > SITES {
+        lines.push(format!("  and {} more: --format json has all", uneven.len() - SITES));
+    }
+}
