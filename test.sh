@@ -50,11 +50,11 @@ cargo fmt --version >/dev/null 2>&1 || die "this Rust toolchain has no rustfmt: 
 cargo clippy --version >/dev/null 2>&1 || die "this Rust toolchain has no clippy: run 'rustup component add clippy'"
 
 # --- the packages
-# What fetches the libraries of the long tests, and what Spark runs on.
+# What fetches the libraries of the long tests, what Spark runs on, ranks, and a bare Debian.
 if [ "$full" = 1 ]; then
     python3 -m pip --version >/dev/null 2>&1 || packages="$packages python3-pip"
     command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
-    packages="$packages debootstrap"
+    packages="$packages openmpi-bin debootstrap"
 fi
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 command -v dpkg-query >/dev/null ||
