@@ -34,7 +34,7 @@ use super::{RegionArgs, SelectArgs};
   wavetap export heat-map app --counters app.records --kernel 'gemm*' -o output_gemm.txt
   wavetap profile --probe branches,blocks -o app.profile -- ./app
   wavetap export sarif app --counters app.profile --counters app.records -o app.sarif
-  wavetap export parquet app --counters app.0.profile --counters app.1.profile --run night-1 -o nights")]
+  wavetap export parquet app --counters night-1/ --run night-1 -o nights")]
 pub struct ExportArgs {
     /// The form
     #[arg(value_enum, value_name = "FORM")]
@@ -43,7 +43,7 @@ pub struct ExportArgs {
     #[arg(required_unless_present_any = ["time", "counters"], requires = "counters")]
     pub file: Option<PathBuf>,
     /// What was counted or recorded in a run of it (sarif, remarks: twice, if accesses were recorded in another run;
-    /// parquet: any number)
+    /// parquet: any number, also folders of them)
     #[arg(long, value_name = "PROFILE", required_unless_present = "time")]
     pub counters: Vec<PathBuf>,
     #[command(flatten)]

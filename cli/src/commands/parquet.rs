@@ -21,6 +21,8 @@ use wavetap_dataset::tables::{self, Source, Table};
 use wavetap_dataset::{DESCRIPTION, Dataset, Part, Partition, SCHEMA};
 
 use crate::args::{ExportArgs, ExportForm, PartitionChoice};
+use crate::profile_files::{self, Inputs};
+use crate::progress::FilesRead;
 use crate::{files, map_file, output};
 
 /// The run of profiles that are not said to be of one.
@@ -66,7 +68,9 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     };
     let mut times: BTreeMap<String, u32> = BTreeMap::new();
     let mut tables = Dataset::new(run, partition, &mut write)?;
-    for path in &args.counters {
+    let inputs = Inputs { paths: &args.counters, list: None, null: false };
+    let progress = FilesRead::new("exporting");
+    let left_out = profile_files::each(&inputs, |path: &Path| {
         let data = files::read(path)?;
         let place = || path.display().to_string();
         let whole = journal::read_profile(&data).within(place)?;
@@ -84,6 +88,12 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
         let source = Source { profile: &profile, file: &file, findings: beside.0.as_ref(), accesses: &beside.1 };
         let part = Part { profile: name(&data, &mut times), rank: profile.rank, host: profile.hostname.clone() };
         tables.add(part, &source).within(place)?;
+        progress.add_one();
+        Ok(())
+    });
+    progress.clear();
+    if let Some(text) = left_out?.in_words() {
+        stderr_line!("wavetap: {text}");
     }
     tables.finish()?;
     probes::kinds().into_iter().for_each(|kind| add(&mut seen, kind));

@@ -118,13 +118,20 @@ fn engines_say_what_merge_and_diff_say() {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         wavetap(&[&["merge", "-o", &name][..], &names].concat(), folder);
         merged.push(name);
-        let counters: Vec<&str> = names.iter().flat_map(|name| ["--counters", name]).collect();
+        // A folder with the profiles of the night, and one that is none.
+        let profiles = folder.join(one);
+        fs::create_dir(&profiles).expect("a folder");
+        fs::write(profiles.join("notes.txt"), "not a profile").expect("a file");
+        for name in &names {
+            fs::copy(folder.join(name), profiles.join(name)).expect("a copy");
+        }
         for (dataset, partition) in [("nights", "rank"), ("few/nights", "run")] {
             fs::create_dir_all(folder.join("few")).expect("a folder");
             let export = ["export", "parquet", "--run", one, "--partition", partition, "-o", dataset];
-            wavetap(&[&export[..], &counters].concat(), folder);
+            wavetap(&[&export[..], &["--counters", one]].concat(), folder);
         }
     }
+    let shares = shares(folder);
     let (queries, setups) = (blocks("sql"), blocks("python"));
     assert_eq!((queries.len(), setups.len()), (4, 3), "the guide has these");
     let is_full = std::env::var_os("WAVETAP_FULL_TESTS").is_some();
@@ -132,7 +139,7 @@ fn engines_say_what_merge_and_diff_say() {
         for dataset in [folder.to_path_buf(), folder.join("few")] {
             let answers = ask(&python, setup, &queries, &dataset);
             divergent_lines(&answers[0], &read(&merged[1], folder));
-            imbalance(&answers[1], folder);
+            imbalance(&answers[1], &shares);
             regressions(&answers[2], &merged, folder);
             assert!(answers[3].is_empty(), "all is counted: {:?}", answers[3]);
         }
@@ -160,29 +167,34 @@ fn divergent_lines(answer: &[Value], merged: &Profile) {
     assert_eq!(found, expected);
 }
 
-/// The imbalance of a kernel follows from the waves of each profile.
-fn imbalance(answer: &[Value], folder: &Path) {
-    let mut waves: BTreeMap<String, BTreeMap<u32, u64>> = BTreeMap::new();
-    for rank in 0..RANKS {
-        for time in 0..runs(NIGHTS[1], rank) {
-            for kernel in read(&format!("{}.{rank}.{time}.profile", NIGHTS[1]), folder).kernels {
-                *waves.entry(kernel.name).or_default().entry(rank).or_default() += kernel.waves;
-            }
-        }
-    }
-    assert_eq!(answer.len(), waves.len());
+/// How ranks share the waves of kernels in the second night, as the report of their sum says it.
+fn shares(folder: &Path) -> Value {
+    let profiles: Vec<String> = (0..RANKS)
+        .flat_map(|rank| (0..runs(NIGHTS[1], rank)).map(move |time| format!("{}.{rank}.{time}.profile", NIGHTS[1])))
+        .collect();
+    let profiles: Vec<&str> = profiles.iter().map(String::as_str).collect();
+    wavetap(&[&["merge", "--by", "rank", "-o", "shared"][..], &profiles].concat(), folder);
+    let report = wavetap(&["report", "--format", "json", "shared"], folder);
+    serde_json::from_str::<Value>(&report).expect("JSON")["imbalance"][0].clone()
+}
+
+/// The imbalance of kernels is that of the report.
+fn imbalance(answer: &[Value], shares: &Value) {
+    let kernels = shares["kernels"].as_array().expect("kernels");
+    assert_eq!((answer.len(), shares["count"].as_u64()), (kernels.len(), Some(u64::from(RANKS))));
     let mut last = f64::INFINITY;
     for row in answer {
-        let of = &waves[row["kernel"].as_str().expect("a kernel")];
-        let (most, all) = (*of.values().max().expect("ranks"), of.values().sum::<u64>());
-        let number = |name: &str| row[name].as_f64().expect("a number");
-        assert_eq!(number("ranks") as usize, of.len(), "{row}");
-        assert_eq!(number("least") as u64, *of.values().min().expect("ranks"), "{row}");
-        assert_eq!(number("most") as u64, most, "{row}");
-        let expected = most as f64 * of.len() as f64 / all as f64;
-        assert!((number("imbalance") - expected).abs() < 1e-9 && expected >= 1.0, "{row}: {expected}");
-        assert!(number("imbalance") <= last, "the worst first");
-        last = number("imbalance");
+        let kernel = kernels.iter().find(|kernel| kernel["name"] == row["kernel"]).expect("its kernel");
+        let totals = kernel["totals"].as_array().expect("totals");
+        let waves = totals.iter().find(|total| total["what"] == "waves").expect("its waves");
+        for (column, of) in [("least", "min"), ("mean", "mean"), ("most", "max"), ("imbalance", "imbalance")] {
+            let (found, expected) = (row[column].as_f64().expect("a number"), waves[of].as_f64().expect("a number"));
+            assert!((found - expected).abs() < 1e-9, "{row}: {waves}");
+        }
+        assert_eq!(row["ranks"].as_f64(), Some(f64::from(RANKS)), "{row}");
+        let found = row["imbalance"].as_f64().expect("a number");
+        assert!(found <= last, "the worst first");
+        last = found;
     }
     assert!(answer[0]["imbalance"].as_f64().expect("a number") > 1.2, "ranks do different work: {}", answer[0]);
 }
