@@ -2,28 +2,44 @@
 
 use std::cmp::Reverse;
 
+use wavetap_explain::Kernel;
 use wavetap_explain::imbalance::{Imbalance, KernelImbalance, SiteImbalance, Spread};
+use wavetap_explain::words::number;
 use wavetap_profile::file::Dimension;
 
 use crate::style::{Style, counted, place};
 use crate::table::{Align, Table, grouped};
+use crate::variants::labelled;
 
 /// Kernels shown as text. JSON has all.
 const KERNELS: usize = 24;
 /// Numbers of sites shown as text: of all kernels, those of which one rank or host has most beyond the mean.
 const SITES: usize = 16;
 
-/// The lines of the sections; none where nothing is kept apart.
-pub(crate) fn lines(all: &[Imbalance], style: Style, lines: &mut Vec<String>) {
+/// What a kernel is called.
+type Name<'a> = dyn Fn(&KernelImbalance) -> String + 'a;
+
+/// The lines of the sections; none where nothing is kept apart. `kernels` tell kernels of one name apart.
+pub(crate) fn lines(all: &[Imbalance], kernels: &[Kernel], style: Style, lines: &mut Vec<String>) {
+    let name = |kernel: &KernelImbalance| {
+        let is_it = |other: &&Kernel| (&other.name, &other.object) == (&kernel.name, &kernel.object);
+        let variant = kernels.iter().find(is_it).and_then(|kernel| kernel.variant.as_deref());
+        labelled(&style.name(&kernel.demangled), variant)
+    };
     for imbalance in all {
         lines.push(String::new());
         let (one, many) = match imbalance.by {
             Dimension::Rank => ("rank", "ranks"),
             Dimension::Host => ("host", "hosts"),
         };
-        lines.push(style.bold(&format!("imbalance of {}", counted(imbalance.count, one, many))));
-        kernel_lines(imbalance, one, style, lines);
-        site_lines(imbalance, one, style, lines);
+        let heading = format!("imbalance of {}", counted(imbalance.count, one, many));
+        if imbalance.count < 2 {
+            lines.push(style.bold(&format!("{heading}: nothing to compare")));
+            continue;
+        }
+        lines.push(style.bold(&heading));
+        kernel_lines(imbalance, one, &name, style, lines);
+        site_lines(imbalance, one, &name, style, lines);
     }
 }
 
@@ -47,7 +63,7 @@ fn cells(spread: &Spread) -> [String; 7] {
         spread.what.clone(),
         grouped(spread.min),
         spread.min_at.clone(),
-        format!("{:.1}", spread.mean),
+        number(spread.mean),
         grouped(spread.max),
         spread.max_at.clone(),
         spread.imbalance.map(|imbalance| format!("{imbalance:.2}")).unwrap_or_default(),
@@ -55,7 +71,7 @@ fn cells(spread: &Spread) -> [String; 7] {
 }
 
 /// Numbers of the whole kernel, those with the most waves beyond the mean first.
-fn kernel_lines(imbalance: &Imbalance, one: &str, style: Style, lines: &mut Vec<String>) {
+fn kernel_lines(imbalance: &Imbalance, one: &str, of: &Name<'_>, style: Style, lines: &mut Vec<String>) {
     let heads = [format!("{one} of min"), format!("{one} of max")];
     let mut table = Table::new(&columns(&[("kernel", Align::Name)], &heads));
     let excess = |kernel: &KernelImbalance| {
@@ -66,7 +82,7 @@ fn kernel_lines(imbalance: &Imbalance, one: &str, style: Style, lines: &mut Vec<
     kernels.sort_by_key(|kernel| excess(kernel));
     for kernel in kernels.iter().take(KERNELS) {
         for (at, spread) in kernel.totals.iter().enumerate() {
-            let name = if at == 0 { style.name(&kernel.demangled).into_owned() } else { String::new() };
+            let name = if at == 0 { of(kernel) } else { String::new() };
             table.row(std::iter::once(name).chain(cells(spread)));
         }
     }
@@ -77,7 +93,7 @@ fn kernel_lines(imbalance: &Imbalance, one: &str, style: Style, lines: &mut Vec<
 }
 
 /// Numbers of sites that are not the same everywhere.
-fn site_lines(imbalance: &Imbalance, one: &str, style: Style, lines: &mut Vec<String>) {
+fn site_lines(imbalance: &Imbalance, one: &str, of: &Name<'_>, style: Style, lines: &mut Vec<String>) {
     let mut uneven: Vec<(&KernelImbalance, &SiteImbalance, &Spread)> = Vec::new();
     for kernel in &imbalance.kernels {
         for site in &kernel.sites {
@@ -95,7 +111,7 @@ fn site_lines(imbalance: &Imbalance, one: &str, style: Style, lines: &mut Vec<St
     let mut table = Table::new(&columns(&first, &heads));
     for (kernel, site, spread) in uneven.iter().take(SITES) {
         let source = place(site.source.as_ref());
-        let names = [style.name(&kernel.demangled).into_owned(), format!("{:#x}", site.address), source];
+        let names = [of(kernel), format!("{:#x}", site.address), source];
         table.row(names.into_iter().chain(cells(spread)));
     }
     lines.push("  sites that are not the same everywhere, most beyond the mean first".to_owned());

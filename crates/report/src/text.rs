@@ -70,7 +70,7 @@ pub fn render_part(report: &Report, details: Details, style: Style) -> String {
     }
     if details != Details::Summary {
         regions::lines(&report.regions, style, &mut lines);
-        imbalance::lines(&report.imbalance, style, &mut lines);
+        imbalance::lines(&report.imbalance, &report.kernels, style, &mut lines);
     }
     // Of kernels of which only the launches are known there is nothing else.
     let has_details = details == Details::All && report.origin != Origin::Launches;

@@ -22,6 +22,7 @@ const PAGES: &[&str] = &[
     "docs/guide/compare.md",
     "docs/guide/diff.md",
     "docs/guide/export.md",
+    "docs/guide/fleet.md",
     "docs/guide/html.md",
     "docs/guide/inspect.md",
     "docs/guide/launches.md",
