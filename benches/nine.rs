@@ -3,6 +3,7 @@
 //!
 //!     cargo bench -p rewriter-tests --bench nine                       # gfx90a, gfx906 and gfx1030
 //!     cargo bench -p rewriter-tests --bench nine -- --target gfx90a --program hotspot
+//!     cargo bench -p rewriter-tests --bench nine -- --probe bounds     # another probe, on gfx90a
 //!
 //! The programs are those of `hip-samples/nine`, run by the command as a person would: `compare --timing`, and for what
 //! instrumented kernels cost while nothing is counted, `rewrite` and `run --timing`. Beside them stand the slowdowns
@@ -20,6 +21,8 @@ use serde_json::Value;
 
 /// What `hip-samples/nine/bin` is built for.
 const TARGETS: [&str; 3] = ["gfx90a", "gfx906", "gfx1030"];
+/// Targets on which `--probe` measures another probe than `branches`: none of a program that was built for others.
+const PROBED: [&str; 4] = ["gfx90a", "gfx906", "gfx1030", "gfx1100"];
 /// The programs.
 const PROGRAMS: [&str; 6] = ["backprop", "gaussian", "hotspot", "btree", "kmeans", "nn"];
 /// A mode that is one of the others for each kernel.
@@ -250,33 +253,98 @@ fn ratios(cost: &Cost) -> [f64; 5] {
     [cost.instructions, cost.cycles, cost.wave_cycles, cost.off_cycles, cost.off_wave_cycles]
 }
 
+/// What a probe costs on a target: of each kernel of a program its name and multiples of the original: modelled cycles,
+/// modelled wave cycles.
+fn measure_probe(folder: &Path, program: &str, target: &str, probe: &str) -> Result<Vec<(String, [f64; 2])>, Failure> {
+    let file = place::root().join("hip-samples/nine/bin").join(program).display().to_string();
+    let (rewritten, profile) = (format!("{program}.{probe}.{target}"), format!("{program}.{probe}.{target}.profile"));
+    wavetap(folder, &["rewrite", &file, "-o", &rewritten, "--probe", probe, "--target", target])?;
+    let time = |program: &str, report: &str, more: &[&str]| {
+        let mut args = vec!["run", "--timing", "--format", "json", "--report", report, "--target", target];
+        args.extend(more);
+        args.extend(["--", program]);
+        wavetap(folder, &args)?;
+        read(&folder.join(report))
+    };
+    let original = time(&file, "original.json", &[])?;
+    let counted = time(&format!("./{rewritten}"), "probe.json", &["-o", &profile])?;
+    let collected = read_profile(folder, &profile)?;
+    let mut costs = Vec::new();
+    for kernel in list(&original, "/kernels")? {
+        let demangled = text(kernel, "/demangled")?;
+        let same = |other: &&Value| other["name"] == kernel["name"];
+        let other = list(&counted, "/kernels")?.iter().find(same).ok_or_else(|| format!("{demangled} did not run"))?;
+        if !list(&collected, "/kernels")?.iter().any(|collected| same(&collected)) {
+            return Err(format!("{demangled}: nothing was counted"));
+        }
+        let ratio =
+            |pointer| -> Result<f64, Failure> { Ok(number(other, pointer)? as f64 / number(kernel, pointer)? as f64) };
+        let name = demangled.split('(').next().unwrap_or_default().to_owned();
+        costs.push((name, [ratio("/modelled_cycles")?, ratio("/modelled_wave_cycles")?]));
+    }
+    Ok(costs)
+}
+
+/// A profile as the command reports it.
+fn read_profile(folder: &Path, profile: &str) -> Result<Value, Failure> {
+    let report = format!("{profile}.json");
+    wavetap(folder, &["report", profile, "--format", "json", "--report", &report])?;
+    read(&folder.join(report))
+}
+
+fn print_probe(probe: &str, target: &str, costs: &[(String, [f64; 2])]) {
+    println!("\n{target}, --probe {probe}: modelled cycles and wave cycles, multiples of the original");
+    for (name, [cycles, wave_cycles]) in costs {
+        println!("{name:17}{cycles:>8.2}{wave_cycles:>8.2}");
+    }
+    let known: Vec<_> = costs.iter().filter(|(name, _)| Talk::of(name).is_some()).collect();
+    let mean = |at: usize| geomean(known.iter().map(|(_, ratios)| ratios[at]));
+    println!("{:17}{:>8.2}{:>8.2}", format!("geomean of {}", known.len()), mean(0), mean(1));
+}
+
 /// The targets and programs that the arguments name, or all.
 struct Chosen {
+    probe: Option<String>,
     targets: Vec<&'static str>,
     programs: Vec<&'static str>,
 }
 
 impl Chosen {
     fn of(mut arguments: impl Iterator<Item = String>) -> Result<Chosen, Failure> {
-        let (mut targets, mut programs) = (Vec::new(), Vec::new());
+        let (mut targets, mut programs, mut probe) = (Vec::new(), Vec::new(), None);
         while let Some(argument) = arguments.next() {
             let (chosen, known) = match argument.as_str() {
                 // Cargo's own.
                 "--bench" => continue,
-                "--target" => (&mut targets, &TARGETS[..]),
+                "--probe" => {
+                    probe = Some(arguments.next().ok_or("--probe needs a name")?);
+                    continue;
+                }
+                "--target" => (&mut targets, &PROBED[..]),
                 "--program" => (&mut programs, &PROGRAMS[..]),
-                other => return Err(format!("{other}: there are --target GFX and --program NAME")),
+                other => return Err(format!("{other}: there are --target GFX, --program NAME and --probe PROBE")),
             };
             let named = arguments.next().and_then(|named| known.iter().find(|known| **known == named));
             chosen.push(*named.ok_or_else(|| format!("{argument} needs one of {}", known.join(", ")))?);
         }
         let all_if_none = |chosen: Vec<_>, known: &[_]| if chosen.is_empty() { known.to_vec() } else { chosen };
-        Ok(Chosen { targets: all_if_none(targets, &TARGETS), programs: all_if_none(programs, &PROGRAMS) })
+        let usual = if probe.is_some() { &PROBED[..1] } else { &TARGETS };
+        let (targets, programs) = (all_if_none(targets, usual), all_if_none(programs, &PROGRAMS));
+        Ok(Chosen { probe, targets, programs })
     }
 }
 
 fn all(chosen: &Chosen) -> Result<(), Failure> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    if let Some(probe) = &chosen.probe {
+        for target in &chosen.targets {
+            let measured = |program: &&str| measure_probe(folder.path(), program, target, probe);
+            let costs =
+                chosen.programs.iter().map(|program| measured(&program)).collect::<Result<Vec<_>, Failure>>()?;
+            print_probe(probe, target, &costs.concat());
+        }
+        return Ok(());
+    }
     let modes = modes(folder.path())?;
     let mut failures = Vec::new();
     for target in &chosen.targets {

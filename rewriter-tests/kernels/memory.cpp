@@ -213,3 +213,12 @@ KERNEL(linked_lists)(const u32 *in, u32 *out, u32 n) {
     out[l] = sum;
 }
 TEST(linked_lists, .grid = {256}, .group = {256}, .in = 256, .out = 256, .input = "below 256");
+
+// The first access has an offset of -4 in the instruction: the sum may wrap around, so it is not folded.
+KERNEL(before_the_pointer)(const u32 *in, u32 *out, u32 n) {
+    u32 i = global_id(), after = i + 1;
+    const u32 *next = in + (u64)after;
+    u32 here = next[-1];
+    out[i] = here * 5 + (here % 3 == 0 ? next[-1 + (i32)(here % 2)] : 7);
+}
+TEST(before_the_pointer, .grid = {256}, .group = {64}, .in = 512, .out = 256);

@@ -1,9 +1,10 @@
 //! What the bounds probe finds, compared with what the emulator saw of each access.
 //!
 //! Each kernel runs with the table of all that is allocated, in which nothing is to be found, and with tables of which
-//! parts were taken out by a seed: before, after and inside of what the kernel accesses, down to single bytes. What is
-//! outside of such a table is worked out here from the addresses that the emulator recorded. Counts have to be the same
-//! at each site, and what is told of its first bad access has to be one of them.
+//! parts were taken out by a seed: before, after and inside of what the kernel accesses, down to single bytes. To some
+//! of these tables ranges were added that no kernel accesses, so that they have more entries than a wave has lanes.
+//! What is outside of such a table is worked out here from the addresses that the emulator recorded. Counts have to be
+//! the same at each site, and what is told of its first bad access has to be one of them.
 //!
 //! In strict mode outputs are those of the original. The kernels are those of `rewriter-tests/kernels` and 200 that are
 //! made up from seeds.
@@ -36,8 +37,10 @@ use wavetap::profile::map::KernelMap;
 const GOAL: u64 = 50;
 /// Accesses of a dispatch that the emulator keeps; dispatches with more are compared with the whole table alone.
 const MOST_RECORDS: usize = 1_000_000;
-/// Tables of which parts were taken out, for each kernel.
-const TABLES: u64 = 3;
+/// Tables of which parts were taken out, for each kernel: how many ranges were added to each.
+const TABLES: [u64; 4] = [0, 0, 100, 2000];
+/// Where these are: every other one is below, and every other one after all memory of the emulator.
+const ADDED: [u64; 2] = [1 << 12, 1 << 56];
 /// Ranges of a table are in the end of at most so many pieces.
 const PIECES: usize = 40;
 
@@ -153,9 +156,15 @@ impl Subject<'_> {
         if whole.is_cut_off {
             tally.cut_off += 1;
         }
-        for seed in 0..TABLES {
+        for (seed, added) in (0..).zip(TABLES) {
             let accessed: Vec<u64> = whole.accesses.iter().flat_map(|access| access.addresses.clone()).collect();
-            let cut = |ranges| cut(ranges, &accessed, seed);
+            let cut = |ranges| {
+                let more = (0..added).map(|number| AllocatedRange {
+                    address: ADDED[number as usize % 2] + (number << 5),
+                    size: number % 32 + 1,
+                });
+                cut(ranges, &accessed, seed).into_iter().chain(more).collect()
+            };
             let run = self.run(&plain, &cut)?;
             rule.check(&run.output, &self.buffers.expected).map_err(|e| format!("table {seed}: {e}"))?;
             if !run.is_cut_off {

@@ -105,10 +105,20 @@ impl Asm {
         if self.target.wait_states() == WaitStates::None { Ok(()) } else { self.op("s_nop", &[Value::Imm(count - 1)]) }
     }
 
+    /// Wait states between a vector instruction that writes a scalar register and another one that reads it, where that
+    /// takes `count` instructions between them (gfx94x).
+    pub fn states_of_scalars(&mut self, count: i64) -> Result<()> {
+        match self.target.wait_states() {
+            WaitStates::Gfx94x | WaitStates::Gfx950 => self.states(count),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads a lane of a vector register into a scalar register. On gfx94x that has to wait if the instruction before
     /// has written the vector register.
     pub fn read_lane(&mut self, to: u16, from: u16, lane: u32) -> Result<()> {
-        let before = self.items.iter().rev().find(|item| !matches!(item, Item::Label(_)));
+        let before =
+            self.items.iter().rev().find(|item| !matches!(item, Item::Label(_) | Item::Aside | Item::AsideEnd));
         let written: RegSet = if let Some(Item::Inst(inst)) = before { inst.writes().collect() } else { RegSet::EMPTY };
         if written.overlaps(Reg::vector(from, 1)) {
             self.states(1)?;
@@ -150,6 +160,17 @@ impl Asm {
     /// A branch forward to a label, by an opcode without operands: `s_branch`, `s_cbranch_scc1`.
     pub fn branch(&mut self, opcode: Opcode, label: Label) {
         self.items.push(Item::Branch { opcode, label });
+    }
+
+    /// What follows, up to [`Asm::aside_end`], is seldom executed: branches alone lead there, to labels in it. What
+    /// comes before goes on after its end.
+    pub fn aside(&mut self) {
+        self.items.push(Item::Aside);
+    }
+
+    /// Ends what [`Asm::aside`] begins; it goes on here, too.
+    pub fn aside_end(&mut self) {
+        self.items.push(Item::AsideEnd);
     }
 
     /// Loads an address of the rewritten object into a pair. Destroys SCC.
@@ -272,8 +293,15 @@ impl Asm {
 
     /// A load of 64 bits from global memory, which is not at once. On targets that have such instructions.
     pub fn global_load_wide(&mut self, to: u16, offsets: u16, base: u16, offset: u32) -> Result<()> {
-        let operands = [v2(to), v(offsets), s2(base)];
-        self.op("global_load_dwordx2", &operands).or_else(|_| self.op("global_load_b64", &operands))?;
+        self.global_load(to, 2, offsets, base, offset)
+    }
+
+    /// [`Asm::global_load_wide`] of two or four registers.
+    pub(crate) fn global_load(&mut self, to: u16, count: u8, offsets: u16, base: u16, offset: u32) -> Result<()> {
+        let operands = [Value::Reg(Reg::vector(to, count)), v(offsets), s2(base)];
+        let bits = u32::from(count) * u32::BITS;
+        self.op(&format!("global_load_dwordx{count}"), &operands)
+            .or_else(|_| self.op(&format!("global_load_b{bits}"), &operands))?;
         if let Some(Item::Inst(load)) = self.items.last_mut() {
             load.modifiers.offset = offset as i32;
         }

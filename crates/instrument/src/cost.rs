@@ -27,8 +27,16 @@ impl CycleCosts {
         // What a wait has to wait for: the slowest of what the snippet itself loads.
         let mut outstanding = 0.0_f64;
         let mut cycles = 0.0;
+        let mut is_aside = false;
         for item in &snippet.items {
+            is_aside = match item {
+                Item::Aside => true,
+                Item::AsideEnd => false,
+                _ => is_aside,
+            };
             match item {
+                // Seldom executed.
+                _ if is_aside => {}
                 Item::Inst(inst) => {
                     if inst.variant.latency == Latency::Wait {
                         cycles += std::mem::take(&mut outstanding);
@@ -37,7 +45,7 @@ impl CycleCosts {
                     }
                     cycles += self.instruction(inst);
                 }
-                Item::Label(_) => {}
+                Item::Label(_) | Item::Aside | Item::AsideEnd => {}
                 Item::Branch { .. } => cycles += self.interval() + self.branch(),
                 // Three scalar instructions.
                 Item::Address { .. } => cycles += 3.0 * self.interval().max(self.latency(Latency::Salu)),

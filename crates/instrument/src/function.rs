@@ -10,7 +10,7 @@ use crate::placement::{Restored, nonzero, restored};
 use crate::site::PlacedSite;
 use wavetap_amdgpu::Flags;
 use wavetap_analysis::cfg::{BodyId, Cfg};
-use wavetap_analysis::dataflow::{Indexing, Liveness, MaybeInitialized, RegSet, Waits};
+use wavetap_analysis::dataflow::{Definitions, Indexing, Liveness, MaybeInitialized, RegSet, Waits};
 use wavetap_analysis::kernel::{Body, BundlingConstraints, Flow, Stop};
 use wavetap_base::entity::InstId;
 use wavetap_object::code_object::KernelDescriptor;
@@ -106,6 +106,11 @@ impl<'a> ClonedFunction<'a> {
     #[must_use]
     pub fn waits(&self) -> Waits<'_> {
         Waits::compute(self.body, &self.cfg, &self.analysis.waits)
+    }
+
+    /// Which instructions may have written what others read. Computed anew by each call.
+    pub(crate) fn definitions(&self) -> Definitions<'_> {
+        Definitions::new(self.body, &self.cfg, &self.analysis.summaries)
     }
 
     /// Refuses an insertion at an instruction where vector registers may be indexed at run time, or vector instructions

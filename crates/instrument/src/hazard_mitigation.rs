@@ -122,6 +122,8 @@ struct Settler {
     middle: bool,
     items: Vec<Item>,
     pending: Pending,
+    /// What is pending where code is left out that is placed elsewhere.
+    before_aside: Pending,
     /// What branches bring to labels.
     at_labels: FxHashMap<Label, Pending>,
     /// Scalar registers of original code were changed.
@@ -170,6 +172,7 @@ pub(crate) fn settle(target: Target, place: &Place, items: Vec<Item>) -> Result<
         middle,
         items: Vec::with_capacity(room),
         pending,
+        before_aside: Pending::default(),
         at_labels: FxHashMap::default(),
         lent_writes: false,
         lent_reads: false,
@@ -203,6 +206,12 @@ impl Settler {
                 if *opcode == Opcode::S_BRANCH {
                     self.pending = Pending::default();
                 }
+            }
+            Item::Aside => self.before_aside = std::mem::take(&mut self.pending),
+            Item::AsideEnd => {
+                self.pending.branched = true;
+                self.pending.own_branch |= self.pending.last != [false; 2];
+                self.pending = self.pending.join(std::mem::take(&mut self.before_aside));
             }
             Item::Address { pair, settle, .. } => {
                 *settle = self.middle && self.rules.contains(Rules::VALU_READ_SGPR);

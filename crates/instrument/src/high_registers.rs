@@ -59,7 +59,7 @@ pub(crate) fn at_entry(target: Target, bank: u8, snippet: &mut Snippet) -> Resul
                 None => {}
             },
             // The same on all paths.
-            Item::Label(_) | Item::Branch { .. } => turn(&mut items, own)?,
+            Item::Label(_) | Item::Branch { .. } | Item::Aside | Item::AsideEnd => turn(&mut items, own)?,
             Item::Address { .. } => {}
         }
         items.push(item);

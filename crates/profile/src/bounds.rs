@@ -10,7 +10,8 @@
 //! | 8 | 4 | bits 63:32 of flat addresses in LDS |
 //! | 12 | 4 | bits 63:32 of flat addresses in scratch memory |
 //! | 16 | 48 | 0 |
-//! | 64 | 16 for each entry | first address of a range, and the address after its last one |
+//! | 64 | 1024 | what each wave keeps in registers: the first entries, one for each lane; 0 if it has fewer lanes |
+//! | 1088 | 16 for each entry | first address of a range, and the address after its last one |
 //!
 //! Entries are in rising order and do not overlap. The first one is 0 and 0; the last range is repeated up to the end
 //! of the table. [`slot`]s of [`SLOT`] bytes are before the header, one for each site:
@@ -33,8 +34,12 @@ use wavetap_base::error::{Error, Result};
 
 /// Size of a slot in bytes.
 pub const SLOT: u32 = 64;
-/// Offset of the table after the header.
-pub const TABLE: u32 = 64;
+/// Offset of what waves keep, after the header.
+pub const KEPT: u32 = 64;
+/// Offset of the table.
+pub const TABLE: u32 = KEPT + ENTRY * MOST_LANES;
+/// Lanes of the largest waves.
+const MOST_LANES: u32 = 64;
 /// Offset of the apertures in the header.
 pub const SHARED: u32 = 8;
 /// The same of the private one.
@@ -95,6 +100,8 @@ pub struct Checked {
     /// Slots before the header.
     slots: u32,
     apertures: Apertures,
+    /// Lanes of a wave.
+    lanes: u32,
 }
 
 /// How far before the header the slot of the site is whose counters are at an offset in the record.
@@ -104,11 +111,16 @@ pub const fn slot(site: u32) -> u32 {
 }
 
 impl Checked {
-    /// Of a kernel whose record has so many bytes. Ranges that overlap are joined.
+    /// Of a kernel whose record has so many bytes and whose waves so many lanes. Ranges that overlap are joined.
     ///
     /// # Errors
     /// Limit if there are more ranges than a search has steps for.
-    pub fn new(mut ranges: Vec<AllocatedRange>, apertures: Apertures, record_bytes: u32) -> Result<Checked> {
+    pub fn new(
+        mut ranges: Vec<AllocatedRange>,
+        apertures: Apertures,
+        record_bytes: u32,
+        lanes: u32,
+    ) -> Result<Checked> {
         ranges.retain(|range| range.size > 0);
         ranges.sort_by_key(|range| range.address);
         ranges.dedup_by(|range, before| {
@@ -123,7 +135,8 @@ impl Checked {
         if ranges.len() > most {
             return Err(Error::limit(format!("{} allocations, --probe bounds knows {most}", ranges.len())));
         }
-        Ok(Checked { ranges, slots: record_bytes.saturating_sub(HEADER) / (COUNTERS * COUNTER), apertures })
+        let slots = record_bytes.saturating_sub(HEADER) / (COUNTERS * COUNTER);
+        Ok(Checked { ranges, slots, apertures, lanes })
     }
 
     /// Whether a range has bytes of one of these ranges.
@@ -149,13 +162,18 @@ impl Checked {
         for word in [steps, 0, self.apertures.shared, self.apertures.private] {
             out.extend(word.to_le_bytes());
         }
-        out.resize(self.before() as usize + TABLE as usize + ENTRY as usize, 0);
+        out.resize(self.before() as usize + KEPT as usize, 0);
         let of = |range: &AllocatedRange| [range.address, range.address.saturating_add(range.size)];
         let last = self.ranges.last().map_or([0, 0], of);
-        let rest = std::iter::repeat_n(last, (1 << steps) - entries);
-        for address in self.ranges.iter().map(of).chain(rest).flatten() {
-            out.extend(address.to_le_bytes());
+        let entries_of = |count| {
+            let first = std::iter::once([0, 0]).chain(self.ranges.iter().map(of));
+            first.chain(std::iter::repeat(last)).take(count).flatten().flat_map(u64::to_le_bytes)
+        };
+        if entries <= self.lanes as usize {
+            out.extend(entries_of(MOST_LANES as usize));
         }
+        out.resize(self.before() as usize + TABLE as usize, 0);
+        out.extend(entries_of(1 << steps));
         out
     }
 
@@ -219,21 +237,30 @@ mod tests {
     fn ranges_are_sorted_and_joined_where_they_overlap_alone() {
         let apertures = Apertures { shared: 1, private: 2 };
         let ranges = vec![range(0x3000, 0x100), range(0x1000, 0x100), range(0x1080, 0x100), range(0x1180, 8)];
-        let checked = Checked::new(ranges, apertures, HEADER + 16).unwrap();
+        let checked = Checked::new(ranges, apertures, HEADER + 16, 64).unwrap();
         assert_eq!(checked.ranges, [range(0x1000, 0x180), range(0x1180, 8), range(0x3000, 0x100)]);
         let bytes = checked.to_bytes();
         let wide = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         assert_eq!(bytes.len() as u32, SLOT + TABLE + (ENTRY << STEPS[0]));
         assert_eq!([128, 136, 144, 152].map(wide), [0, 0, 0x1000, 0x1180]);
+        assert_eq!([1152, 1160, 1168, 1176].map(wide), [0, 0, 0x1000, 0x1180]);
+        assert_eq!([1136, 1144].map(wide), [0x3000, 0x3100]);
         assert_eq!([bytes.len() - 16, bytes.len() - 8].map(wide), [0x3000, 0x3100]);
+        // 32 entries with the first one, and one more than a wave32 keeps.
+        for (ranges, kept) in [(31, 31 << 32), (32, 0)] {
+            let ranges = (1..=ranges).map(|number| range(number << 32, 1)).collect();
+            let bytes = Checked::new(ranges, apertures, HEADER, 32).unwrap().to_bytes();
+            let at = (KEPT + 31 * ENTRY) as usize;
+            assert_eq!(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()), kept);
+        }
         let many = (1..=1 << 16).map(|number| range(number << 12, 1)).collect();
-        assert!(Checked::new(many, apertures, HEADER).is_err());
+        assert!(Checked::new(many, apertures, HEADER, 64).is_err());
     }
 
     #[test]
     fn the_nearest_range_is_named() {
         let ranges = vec![range(0x1000, 0x100), range(0x3000, 0x100)];
-        let checked = Checked::new(ranges, Apertures { shared: 1, private: 2 }, HEADER + 32).unwrap();
+        let checked = Checked::new(ranges, Apertures { shared: 1, private: 2 }, HEADER + 32, 32).unwrap();
         let mut slots = vec![0; 128];
         // The second site's is the first in memory.
         assert_eq!((slot(HEADER), slot(HEADER + 16)), (64, 128));

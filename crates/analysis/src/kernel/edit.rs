@@ -25,6 +25,11 @@ pub enum Item {
         /// Where to.
         label: Label,
     },
+    /// What follows, up to [`Item::AsideEnd`], is seldom executed and is placed after all code of the body. What comes
+    /// before it goes on after its end, and so does it; branches alone lead into it.
+    Aside,
+    /// See [`Item::Aside`].
+    AsideEnd,
     /// Loads the virtual address `address` of the rewritten object into a scalar register pair: `s_getpc_b64`,
     /// `s_add_u32`, `s_addc_u32`. Destroys SCC.
     Address {

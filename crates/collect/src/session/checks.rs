@@ -25,7 +25,7 @@ impl Checks {
         let unknown = || Error::unsupported("--probe bounds: what kernels may access is not known here");
         let mut ranges = memory.accessible().ok_or_else(unknown)?;
         ranges.retain(|range| !records.contains(&range.address));
-        let checked = Checked::new(ranges, apertures, kernel.record_bytes())?;
+        let checked = Checked::new(ranges, apertures, kernel.record_bytes(), kernel.before.wave_size)?;
         let bytes = checked.to_bytes();
         let address = memory.alloc(bytes.len() as u64, ALIGNMENT)?;
         memory.write(address, &bytes)?;

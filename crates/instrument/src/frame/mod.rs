@@ -6,6 +6,7 @@ pub(crate) mod entry;
 pub(crate) mod epilogue;
 pub(crate) mod first_vector;
 pub(crate) mod flat_scratch;
+pub(crate) mod kept_ranges;
 pub(crate) mod prologue;
 
 use crate::asm::{Asm, c, s, s2};

@@ -8,7 +8,7 @@ use super::Frame;
 use crate::asm::Global;
 use crate::asm::{Asm, c, s, s2, v};
 use crate::frame::entry::{Entry, EntryNeeds};
-use crate::frame::first_vector;
+use crate::frame::{first_vector, kept_ranges};
 use crate::hazard_mitigation::Place;
 use crate::high_registers;
 use crate::records::{RecordChoice, slot_offset};
@@ -40,13 +40,6 @@ const HEADER_LANES: u32 = 6;
 const ONE: u32 = 1;
 /// The lane of the data pair's high half with the number of free slots: no counter increases by what is there.
 pub(crate) const SLOTS_LANE: u32 = 1;
-/// The first lane there of what bounds checks keep: where the last range starts.
-pub(crate) const START_LANE: u32 = 8;
-/// What both halves of where a range starts and ends are while none is kept: no address is in it, and none is if
-/// offsets of instructions are added to both.
-pub(crate) const NO_RANGE: Value = Value::InlineInt(-16);
-/// Those of workgroup x, y, z and the wave, for the same checks.
-pub(crate) const PLACE_LANE: u32 = START_LANE + 6;
 /// log2 of a header field's bytes.
 const FIELD_SHIFT: u32 = 2;
 /// The low half of a register that packs two numbers.
@@ -54,7 +47,7 @@ const LOW_HALF: u32 = 0xffff;
 
 /// Scalar registers of the prologue that every kernel has: at entry everything that the hardware does not set is free.
 #[derive(Debug, Clone, Copy)]
-struct Scratch {
+pub(super) struct Scratch {
     /// Address of the wave's record (pair): where the kernel keeps it, if it does.
     record: u16,
     /// EXEC at entry (pair).
@@ -67,7 +60,7 @@ struct Scratch {
     sum: u16,
     /// What goes from scalar to vector registers goes through this one: a target may ask that no register of the
     /// original code does.
-    through: Option<u16>,
+    pub(super) through: Option<u16>,
 }
 
 impl Scratch {
@@ -205,7 +198,7 @@ fn slot(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut
     let sink_needs_packet = frame.sink.entry_needs(frame.records) != EntryNeeds::Nothing;
     let packet = if sink_needs_packet || frame.checks_bounds { Some(PacketRegisters::take(pool)?) } else { None };
     let place = match frame.checks_bounds {
-        true => Some((entry.workgroup_id_registers(|| pool.take(1, 1))?, pool.take(1, 1)?)),
+        true => Some((entry.workgroup_id_registers(|| pool.take(1, 1))?, pool.take(1, 1)?, pool.take(2, 2)?)),
         false => None,
     };
     let ready = asm.new_label();
@@ -217,6 +210,9 @@ fn slot(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut
     // With XNACK, scalar loads that follow each other need something in between where their registers overlap; these do
     // not overlap.
     asm.scalar_load("s_load_dwordx2", t.record, 2, t.control, control::BUFFER as u32)?;
+    if let Some((_, _, table)) = place {
+        asm.scalar_load("s_load_dwordx2", table, 2, t.control, control::SAMPLE_TABLE as u32)?;
+    }
     if let Some(packet) = &packet {
         entry.first_lane_ids(asm, packet.ids)?;
     }
@@ -225,14 +221,22 @@ fn slot(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut
     }
     scratch_access(frame, entry, asm, t)?;
     clear_spilled(frame, asm)?;
-    if let Some((groups, _)) = place {
+    if let Some((groups, ..)) = place {
         entry.workgroup_ids(asm, frame.own.target, groups, t.temporary)?;
     }
     if let Some(packet) = &packet {
+        let off = if place.is_some() { asm.new_label() } else { ready };
         asm.op("s_cmp_eq_u64", &[s2(t.record), c(0)])?;
-        asm.branch(Opcode::S_CBRANCH_SCC1, ready);
+        asm.branch(Opcode::S_CBRANCH_SCC1, off);
+        if place.is_some() {
+            asm.aside();
+            asm.bind(off);
+            kept_ranges::disable(asm, frame.own.vectors)?;
+            asm.branch(Opcode::S_BRANCH, ready);
+            asm.aside_end();
+        }
         match place {
-            Some((groups, size)) => wave_index(frame, groups, asm, [t.temporary, size], packet)?,
+            Some((groups, size, _)) => wave_index(frame, groups, asm, [t.temporary, size], packet)?,
             None => wave_number(frame, asm, t, packet)?,
         }
     }
@@ -243,8 +247,8 @@ fn slot(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut
     asm.exec_lanes(frame.own.target.wave_size())?;
     asm.lane_offsets(frame.own.vectors.address)?;
     init_counters(frame, asm, t, packet.as_ref())?;
-    if let (Some(([x, y, z], _)), Some(packet)) = (place, &packet) {
-        begin_checks(frame, asm, t, [x, y, z, packet.ids[0]])?;
+    if let (Some(([x, y, z], _, table)), Some(packet)) = (place, &packet) {
+        kept_ranges::begin(frame, asm, t, [x, y, z, packet.ids[0]], table)?;
     }
     asm.bind(ready);
     Ok(())
@@ -255,11 +259,15 @@ fn own_record(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool
     let packet = PacketRegisters::take(pool)?;
     let block = BlockRegisters::take(frame, pool)?;
     let groups = entry.workgroup_id_registers(|| pool.take(1, 1))?;
+    let table = if frame.checks_bounds { Some(pool.take(2, 2)?) } else { None };
     let (off, ready) = (asm.new_label(), asm.new_label());
     packet.load(asm, entry)?;
     save_exec(asm, t)?;
     asm.address(t.control, frame.control);
     block.load(asm, t)?;
+    if let Some(table) = table {
+        asm.scalar_load("s_load_dwordx2", table, 2, t.control, control::SAMPLE_TABLE as u32)?;
+    }
     entry.first_lane_ids(asm, packet.ids)?;
     asm.wait_scalar_loads()?;
     scratch_access(frame, entry, asm, t)?;
@@ -270,9 +278,9 @@ fn own_record(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool
     find_record(frame, groups, asm, t, &packet, &block, off)?;
     store_header(frame, groups, asm, t, &packet, &block)?;
     init_counters(frame, asm, t, Some(&packet))?;
-    if frame.checks_bounds {
+    if let Some(table) = table {
         let [x, y, z] = groups;
-        begin_checks(frame, asm, t, [x, y, z, packet.ids[0]])?;
+        kept_ranges::begin(frame, asm, t, [x, y, z, packet.ids[0]], table)?;
     }
     if let (Some(sample), true) = (&block.sample, frame.counts_slots) {
         let slots = asm.vector_source(sample.slots, t.through)?;
@@ -282,6 +290,9 @@ fn own_record(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool
     asm.bind(off);
     asm.op("s_mov_b64", &[s2(t.record), c(0)])?;
     clear_spilled(frame, asm)?;
+    if frame.checks_bounds {
+        kept_ranges::disable(asm, frame.own.vectors)?;
+    }
     asm.bind(ready);
     Ok(())
 }
@@ -475,20 +486,6 @@ fn init_counters(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, packet: Option<&
         asm.bind(off);
     }
     asm.op("v_mov_b32_e32", &[v(r.data), c(ONE)])
-}
-
-/// Leaves in lanes where the wave is in the grid, and that no range is known to be allocated.
-fn begin_checks(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, place: [u16; 4]) -> Result<()> {
-    let kept = v(frame.own.vectors.data + 1);
-    // Where it starts and where it ends.
-    for half in 0..4 {
-        asm.op("v_writelane_b32", &[kept, NO_RANGE, c(START_LANE + half)])?;
-    }
-    for (lane, register) in (PLACE_LANE..).zip(place) {
-        let value = asm.vector_source(register, t.through)?;
-        asm.op("v_writelane_b32", &[kept, value, c(lane)])?;
-    }
-    Ok(())
 }
 
 /// Adds the lanes with which the wave begins to their counter. All lanes are active.

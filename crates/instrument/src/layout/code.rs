@@ -58,7 +58,7 @@ impl Code {
             entries.insert(function.entry_address(), Place(first + function.entry().index()));
             first += function.len();
         }
-        let mut planner = Planner { target, sequence: Sequence::new(first), first: 0, entries };
+        let mut planner = Planner { target, sequence: Sequence::new(first), asides: Vec::new(), first: 0, entries };
         planner.snippet(&edits.prologue)?;
         if kernel.entry() != InstId(0) {
             let word = branch_word(target, Opcode::S_BRANCH)?;
@@ -131,9 +131,18 @@ impl Code {
     }
 }
 
+/// An element of code that is placed after a body: a piece, or a place before the next one.
+enum Aside {
+    Start,
+    Piece(Piece),
+    Place(Place),
+}
+
 struct Planner {
     target: Target,
     sequence: Sequence,
+    /// What is placed after the body that is being ordered.
+    asides: Vec<Aside>,
     /// The place of the first instruction of the body that is being ordered.
     first: usize,
     /// Where the copies of functions are entered, by the original's entry.
@@ -185,6 +194,13 @@ impl Planner {
         if inserts.next().is_some() {
             return Err(Error::internal("an edit names an instruction that the kernel does not have").into());
         }
+        for aside in std::mem::take(&mut self.asides) {
+            match aside {
+                Aside::Start => self.sequence.seam(),
+                Aside::Piece(piece) => self.push(piece),
+                Aside::Place(place) => self.sequence.bind(place),
+            }
+        }
         self.first += body.len();
         Ok(())
     }
@@ -207,19 +223,45 @@ impl Planner {
         let place = |label: &Label| {
             labels.get(label).copied().ok_or_else(|| Error::internal("a snippet branches to a label it does not have"))
         };
+        let mut is_aside = false;
         for item in &snippet.items {
-            match item {
-                Item::Inst(inst) => {
-                    self.push(Piece::Bytes(SmallVec::from_slice(&wavetap_amdgpu::encode(self.target, inst)?)))
+            let piece = match item {
+                Item::Inst(inst) => Piece::Bytes(SmallVec::from_slice(&wavetap_amdgpu::encode(self.target, inst)?)),
+                Item::Label(label) if is_aside => {
+                    self.asides.push(Aside::Place(place(label)?));
+                    continue;
                 }
-                Item::Label(label) => self.sequence.bind(place(label)?),
+                Item::Label(label) => {
+                    self.sequence.bind(place(label)?);
+                    continue;
+                }
                 Item::Branch { opcode, label } => {
-                    let word = branch_word(self.target, *opcode)?;
-                    self.push(Piece::Branch { word, to: place(label)?, origin: None });
+                    Piece::Branch { word: branch_word(self.target, *opcode)?, to: place(label)?, origin: None }
                 }
                 Item::Address { pair, address, settle } => {
-                    self.push(Piece::Address { pair: *pair, address: *address, settle: *settle });
+                    Piece::Address { pair: *pair, address: *address, settle: *settle }
                 }
+                Item::Aside => {
+                    is_aside = true;
+                    self.asides.push(Aside::Start);
+                    continue;
+                }
+                Item::AsideEnd => {
+                    let to = self.sequence.new_place();
+                    self.sequence.bind(to);
+                    let word = branch_word(self.target, Opcode::S_BRANCH)?;
+                    is_aside = false;
+                    // It may go elsewhere.
+                    let last = self.asides.last();
+                    if !matches!(last, Some(Aside::Piece(Piece::Branch { word: last, .. })) if *last == word) {
+                        self.asides.push(Aside::Piece(Piece::Branch { word, to, origin: None }));
+                    }
+                    continue;
+                }
+            };
+            match is_aside {
+                true => self.asides.push(Aside::Piece(piece)),
+                false => self.push(piece),
             }
         }
         Ok(())

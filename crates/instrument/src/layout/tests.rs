@@ -264,6 +264,37 @@ fn a_prologue_runs_once_and_labels_are_its_own() {
 }
 
 #[test]
+fn an_aside_is_placed_after_the_body_and_returns() {
+    let code = words(&[MARK, S_CBRANCH_SCC1 | 0xfffe, S_ENDPGM]);
+    let one = |number| inserted(number).items.remove(0);
+    let (aside, skip) = (Label(0), Label(1));
+    let branch = |opcode, label| Item::Branch { opcode, label };
+    let items = vec![
+        branch(Opcode::S_CBRANCH_SCC0, aside),
+        Item::Aside,
+        Item::Label(aside),
+        one(1),
+        branch(Opcode::S_CBRANCH_SCC1, skip),
+        one(2),
+        Item::Label(skip),
+        Item::AsideEnd,
+        one(3),
+    ];
+    let at = ProgramPoint { inst: InstId(0), side: Side::After };
+    let edits = Edits { inserts: vec![(at, Snippet { items })], ..Edits::default() };
+    let placed = plan(&code, &edits).expect("plans").bytes(BASE).expect("places");
+    // Nothing but the branch to it is before the rest of the snippet, and it is after the end.
+    let word = |index: usize| u32::from_le_bytes(placed[4 * index..4 * index + 4].try_into().expect("a word"));
+    assert_eq!((word(0), word(2), word(4), word(5)), (MARK, INSERTED | 3, S_ENDPGM, INSERTED | 1));
+    // Not there, then there with the inner branch and without it.
+    let mut decisions = [false, true, true, true, true, true, false, false].into_iter();
+    let trace = walk(&placed, || decisions.next().expect("enough"), 100);
+    let (mark, inserted) = (MARK, |number: u32| INSERTED | number);
+    let all = [mark, inserted(3), mark, inserted(1), inserted(3), mark, inserted(1), inserted(2), inserted(3)];
+    assert_eq!(trace, all);
+}
+
+#[test]
 fn the_program_counter_is_the_original_one() {
     const S_GETPC_S0: u32 = 0xbe80_1c00;
     const S_ADD_U32_S0_S0_1: u32 = 0x8000_8100;

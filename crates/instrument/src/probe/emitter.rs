@@ -2,7 +2,7 @@
 
 use super::SiteTable;
 use crate::asm::{Asm, Global, c, s, v};
-use crate::frame::{Frame, branch_if_disabled, restore_exec, restore_scc, save_scc};
+use crate::frame::{Frame, branch_if_disabled, kept_ranges, restore_exec, restore_scc, save_scc};
 use crate::function::ClonedFunction;
 use crate::placement::{Increment, Job, PointJobs};
 use crate::scavenge::registers::Scalars;
@@ -10,7 +10,7 @@ use crate::scavenge::{Scavenger, SnippetRegisters};
 use crate::site::Counters;
 use wavetap_amdgpu::{Reg, Target, Value};
 use wavetap_analysis::dataflow::RegSet;
-use wavetap_analysis::kernel::edit::Snippet;
+use wavetap_analysis::kernel::edit::{Label, Snippet};
 use wavetap_analysis::kernel::{Body, Stop};
 use wavetap_base::entity::{InstId, ProgramPoint};
 use wavetap_base::error::{Error, Result};
@@ -26,6 +26,14 @@ pub enum Scc {
     Preserved,
     /// It is preserved, and the measurement reads what was saved of it.
     Read,
+}
+
+/// Which waves run a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waves {
+    /// Those that count.
+    Enabled,
+    All,
 }
 
 /// Writes the snippets of one site.
@@ -92,7 +100,17 @@ impl Emitter<'_, '_> {
         scc: Scc,
         measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
     ) -> Result<(), Stop> {
-        self.snippet(point, scc, |_| Ok(()), measure)
+        self.snippet(point, scc, |_| Ok(()), Waves::Enabled, measure)
+    }
+
+    /// [`Emitter::measure`] where the measurement runs in all waves, and begins with [`Measurement::leave_if_disabled`]
+    /// what the others do not do.
+    pub(crate) fn measure_in_all_waves(
+        &mut self,
+        point: ProgramPoint,
+        measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
+    ) -> Result<(), Stop> {
+        self.snippet(point, Scc::Preserved, |_| Ok(()), Waves::All, measure)
     }
 
     /// [`Emitter::measure`], with code that comes first of all, in all waves. SCC is preserved.
@@ -105,7 +123,7 @@ impl Emitter<'_, '_> {
         before: impl FnOnce(&mut Asm) -> Result<()>,
         measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
     ) -> Result<(), Stop> {
-        self.snippet(point, Scc::Preserved, before, measure)
+        self.snippet(point, Scc::Preserved, before, Waves::Enabled, measure)
     }
 
     fn snippet(
@@ -113,6 +131,7 @@ impl Emitter<'_, '_> {
         point: ProgramPoint,
         scc: Scc,
         before: impl FnOnce(&mut Asm) -> Result<()>,
+        waves: Waves,
         measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
     ) -> Result<(), Stop> {
         let (own, registers) = self.scavenger.at_reading(&self.frame.own, point, &self.reads)?;
@@ -130,13 +149,16 @@ impl Emitter<'_, '_> {
         if keeps_scc {
             save_scc(&mut asm, r)?;
         }
-        branch_if_disabled(&mut asm, r, done)?;
+        if waves == Waves::Enabled {
+            branch_if_disabled(&mut asm, r, done)?;
+        }
         registers.spill_lanes(&mut asm, &own)?;
         if self.scavenger.is_pending(point, &self.reads) {
             // After a call of an unknown function, what the original waits for later may be what is read here.
             asm.wait_all_loads()?;
         }
-        let mut measurement = Measurement { asm, r, frame: &frame, registers: &registers, counters: self.counters };
+        let counters = self.counters;
+        let mut measurement = Measurement { asm, r, done, frame: &frame, registers: &registers, counters };
         measure(&mut measurement)?;
         let Measurement { mut asm, .. } = measurement;
         registers.restore_lanes(&mut asm)?;
@@ -179,6 +201,8 @@ pub struct Measurement<'m> {
     pub asm: Asm,
     /// The scalar registers.
     pub r: Scalars,
+    /// The end of the measurement.
+    done: Label,
     frame: &'m Frame<'m>,
     registers: &'m SnippetRegisters,
     counters: Counters,
@@ -217,6 +241,29 @@ impl Measurement<'_> {
     /// Internal if an instruction cannot be built.
     pub fn payload(&self) -> Result<u16> {
         self.frame.own.vectors.payload.ok_or_else(|| Error::internal("no registers for what is recorded"))
+    }
+
+    /// Goes on after the measurement in waves that do not count. Destroys SCC.
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub(crate) fn leave_if_disabled(&mut self) -> Result<()> {
+        branch_if_disabled(&mut self.asm, self.r, self.done)
+    }
+
+    /// Whether registers for what is recorded or checked keep what the prologue leaves there.
+    #[must_use]
+    pub(crate) fn keeps_payload(&self) -> bool {
+        self.frame.spill_slots.is_none()
+    }
+
+    /// Loads the first entries of the table of allocations, whose address is in the scratch pair, as the prologue does.
+    /// All lanes are active.
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub(crate) fn load_entries(&mut self) -> Result<()> {
+        kept_ranges::load_entries(&mut self.asm, self.frame.own.vectors, self.r.scratch)
     }
 
     /// The pair of vector registers of what counters increase by.
