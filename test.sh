@@ -5,7 +5,7 @@ cd "$(dirname "$0")" || exit 1
 
 # What the tests compile with, disassemble with and link against. Debian 12's names.
 packages="clang-19 lld-19 llvm-19 libclang-rt-19-dev clang-tools-19 rocm-device-libs libamdhip64-dev libomp-19-dev"
-packages="$packages patchelf chromium cmake python3-venv"
+packages="$packages patchelf chromium cmake lcov python3-venv"
 
 usage() {
     cat <<HELP

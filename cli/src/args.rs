@@ -30,7 +30,7 @@ pub use backend::{BackendArgs, BackendChoice, StackChoice};
 pub use capture::{CaptureArgs, ReplayArgs, ReplayHereArgs};
 pub use check::{CheckArgs, CheckFormat};
 pub use compare::CompareArgs;
-pub use export::{ExportArgs, ExportForm, PartitionChoice};
+pub use export::{CountUnit, ExportArgs, ExportForm, PartitionChoice};
 pub use findings::{FailOn, FindingsFormat};
 pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
 pub use merge::{KeptApart, MergeArgs};

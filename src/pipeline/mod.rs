@@ -7,6 +7,7 @@
 //! - [`memory()`]: how lanes access memory;
 //! - [`page()`]: what an HTML page shows of the code of a profile's kernels;
 //! - [`findings()`]: all that was found in a run, for other tools;
+//! - [`coverage()`]: which source lines, branches and functions were executed;
 //! - [`mix()`]: what kernels executed, from the counts of their blocks;
 //! - [`roofline()`]: the least time that this takes on a board, by resource;
 //! - [`Vendor`]: code of GPUs of other vendors, listed and sliced;
@@ -15,6 +16,7 @@
 //!
 //! Files, processes and terminals are no business of this module: bytes in, values out.
 
+mod coverage;
 mod disassemble;
 mod findings;
 mod inspect;
@@ -32,6 +34,7 @@ mod slices;
 mod summary;
 mod vendors;
 
+pub use coverage::{CoverageInputs, coverage};
 pub use disassemble::disassemble;
 pub use findings::{RunInputs, findings};
 pub use inspect::{Extract, inspect};

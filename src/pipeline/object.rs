@@ -90,6 +90,18 @@ impl<'i> Object<'i> {
         named.or_else(of_debug_information).unwrap_or_default()
     }
 
+    /// The line in which the function that begins at an address is declared, where the debug information has it.
+    #[must_use]
+    pub fn declaration(&self, address: u64) -> Option<u32> {
+        self.lines.as_ref()?.declaration(address)
+    }
+
+    /// Whether it has debug information that can be read.
+    #[must_use]
+    pub fn has_lines(&self) -> bool {
+        self.lines.is_some()
+    }
+
     /// The source line of the instruction at an address.
     #[must_use]
     pub fn line(&self, address: u64) -> Option<Source> {

@@ -18,7 +18,8 @@ use super::{RegionArgs, SelectArgs};
 /// --time the model's stalls. parquet: any number of profiles, as tables in a folder of Parquet files, to which later
 /// runs can be added (DuckDB, Polars, Spark); with FILE also what was found, and recorded accesses. viewer: a folder
 /// for ROCprof Compute Viewer, AMD's viewer of thread traces, with the modelled cycles of each instruction, and of
-/// `run --timing-waves` the waves of a compute unit.
+/// `run --timing-waves` the waves of a compute unit. lcov: which source lines, branches and functions of the GPU code
+/// were executed, as a tracefile of lcov, which genhtml and coverage services read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap run --timing --format json --report app.time -- ./app
@@ -33,6 +34,7 @@ use super::{RegionArgs, SelectArgs};
   wavetap export accesses app --counters app.records -o app.accesses.csv
   wavetap export heat-map app --counters app.records --kernel 'gemm*' -o output_gemm.txt
   wavetap profile --probe branches,blocks -o app.profile -- ./app
+  wavetap export lcov app --counters app.profile -o app.info && genhtml --branch-coverage app.info -o coverage
   wavetap export sarif app --counters app.profile --counters app.records -o app.sarif
   wavetap export parquet app --counters night-1/ --run night-1 -o nights")]
 pub struct ExportArgs {
@@ -61,6 +63,15 @@ pub struct ExportArgs {
     /// parquet: the folders of a table [default: rank]
     #[arg(long, value_enum, value_name = "BY")]
     pub partition: Option<PartitionChoice>,
+    /// lcov: the name of the test, of letters, digits and `_`
+    #[arg(long, value_name = "NAME", value_parser = test_name)]
+    pub test_name: Option<String>,
+    /// lcov: what executions of lines and functions are counted by
+    #[arg(long, value_enum, value_name = "UNIT")]
+    pub count: Option<CountUnit>,
+    /// lcov: look for source files below this folder, too (may be given several times)
+    #[arg(long, value_name = "DIR")]
+    pub source_path: Vec<PathBuf>,
     #[command(flatten)]
     pub select: SelectArgs,
     /// Write to this file instead of stdout; viewer, parquet: the folder
@@ -69,6 +80,21 @@ pub struct ExportArgs {
     /// Replace the file, the folder of viewer, or the run of parquet, if it exists
     #[arg(long)]
     pub force: bool,
+}
+
+/// `--count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CountUnit {
+    /// Waves, whatever lanes are active [default].
+    Waves,
+    /// Active lanes, summed.
+    Lanes,
+}
+
+/// A name of a test that lcov does not change.
+fn test_name(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if text.chars().all(is_plain) { Ok(text.to_owned()) } else { Err("lcov takes letters, digits and `_`".to_owned()) }
 }
 
 /// The forms of `wavetap export`.
@@ -94,6 +120,8 @@ pub enum ExportForm {
     Viewer,
     /// A folder of Parquet files.
     Parquet,
+    /// Coverage, as a tracefile of lcov.
+    Lcov,
 }
 
 /// `--partition`.
@@ -133,6 +161,7 @@ impl ExportForm {
             ExportForm::Parquet => {
                 "parquet is of the counts of any number of runs, and a folder: give --counters, and -o FOLDER"
             }
+            ExportForm::Lcov => "lcov is of counts of branches or blocks: give FILE and one --counters",
             ExportForm::Sarif | ExportForm::Remarks => {
                 "sarif and remarks are of what was found in a run: give FILE and --counters"
             }

@@ -5,16 +5,17 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
-use wavetap::pipeline::{self, RunInputs};
+use wavetap::explain::coverage::{Coverage, CoverageUnit};
+use wavetap::pipeline::{self, CoverageInputs, RunInputs};
 use wavetap::profile::file::{KernelTotals, Profile};
 use wavetap::profile::time::{KernelTime, TimeProfile};
-use wavetap::report::export::{folded, records, sites, tables, trace, viewer};
+use wavetap::report::export::{folded, lcov, records, sites, tables, trace, viewer};
 use wavetap::report::findings::{remarks, sarif};
 use wavetap::report::memory::MappedWorkgroups;
 use wavetap::stderr_line;
 
 use super::{parquet, report};
-use crate::args::{ExportArgs, ExportForm};
+use crate::args::{CountUnit, ExportArgs, ExportForm};
 use crate::{files, folder, launch, map_file, output, sources};
 
 /// Exit code: something could not be read.
@@ -28,6 +29,10 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     if (args.run.is_some() || args.partition.is_some()) && args.form != ExportForm::Parquet {
         return Err(Error::unsupported("--run and --partition are of the form parquet"));
     }
+    let of_coverage = args.test_name.is_some() || args.count.is_some() || !args.source_path.is_empty();
+    if of_coverage && args.form != ExportForm::Lcov {
+        return Err(Error::unsupported("--test-name, --count and --source-path are of the form lcov"));
+    }
     match args.form {
         ExportForm::Viewer => return of_waves(args),
         ExportForm::Parquet => return parquet::run(args),
@@ -38,8 +43,14 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     }
     args.region.check_time(args.time.as_deref())?;
     let mut unread = Vec::new();
+    let mut uncovered = Vec::new();
     let text = match (&args.file, &args.counters[..], &args.time) {
         (Some(file), [_, ..], _) if args.form.is_of_findings() => of_findings(args, file, &mut unread)?,
+        (Some(file), [counters], None) if args.form == ExportForm::Lcov => {
+            let coverage = coverage(args, file, counters)?;
+            (unread, uncovered) = (coverage.unread.clone(), coverage.missing.clone());
+            lcov::lcov(&coverage, args.test_name.as_deref().unwrap_or_default())?
+        }
         (Some(file), [counters], None) => of_counters(args, file, counters, &mut unread)?,
         (None, [counters], None) if args.form == ExportForm::Sites => of_sites(args, &args.region.read(counters)?)?,
         (None, [], Some(time)) => of_time(args.form, time)?,
@@ -52,7 +63,10 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     for part in &unread {
         stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
     }
-    Ok(if unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+    for part in &uncovered {
+        stderr_line!("wavetap: not known: {}", part.replace(['\n', '\r'], " "));
+    }
+    Ok(if unread.is_empty() && uncovered.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }
 
 /// A folder for AMD's viewer.
@@ -103,6 +117,22 @@ fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec
         }
         _ => Err(Error::unsupported(args.form.needs())),
     }
+}
+
+/// Which lines, branches and functions were executed.
+fn coverage(args: &ExportArgs, file: &Path, counters: &Path) -> Result<Coverage> {
+    let data = map_file::open(file)?;
+    let profile = args.region.read(counters)?;
+    let selection = args.select.selection();
+    let unit = match args.count {
+        Some(CountUnit::Lanes) => CoverageUnit::Lanes,
+        Some(CountUnit::Waves) | None => CoverageUnit::Waves,
+    };
+    let name = |file: &str| sources::place(file, &args.source_path);
+    let inputs = CoverageInputs { profile: &profile, unit, file: &name };
+    pipeline::check_selection(&data, &selection)
+        .and_then(|()| pipeline::coverage(&data, &selection, &inputs))
+        .within(|| file.display().to_string())
 }
 
 /// The sites of the selected kernels.

@@ -8,6 +8,7 @@
 //! - [`diff`]: which kernels and sites of two runs are partners, what differs, and conditions on that;
 //! - [`memory`], [`slice`](mod@slice), [`mix`]: what the analyses say of kernels, with what was counted;
 //! - [`code`]: the code of kernels with what was counted of it;
+//! - [`coverage`]: which source lines, branches and functions were executed;
 //! - [`occupancy`], [`variants`], [`names`], [`words`]: what these share.
 //!
 //! Every number says what it rests on, by its field's name or by a [`Basis`].
@@ -18,6 +19,7 @@ mod bad_access;
 mod basis;
 pub mod check;
 pub mod code;
+pub mod coverage;
 pub mod diff;
 pub mod imbalance;
 pub mod launches;

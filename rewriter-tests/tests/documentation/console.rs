@@ -20,6 +20,7 @@ const PAGES: &[&str] = &[
     "README.md",
     "docs/guide/check.md",
     "docs/guide/compare.md",
+    "docs/guide/coverage.md",
     "docs/guide/diff.md",
     "docs/guide/export.md",
     "docs/guide/fleet.md",

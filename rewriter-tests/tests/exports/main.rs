@@ -1,6 +1,7 @@
 //! `wavetap export`: each form is read again here, and compared with what another part says of the same run: the
 //! emulator's own counts of instructions with the table of metrics, the recorded addresses with the heat map.
 
+mod coverage;
 mod datasets;
 mod findings;
 mod python_module;

@@ -12,8 +12,8 @@ use crate::asm::{c, s};
 use crate::function::ClonedFunction;
 use crate::placement::Quantity;
 use wavetap_amdgpu::{Branch, Condition, Inst, MaskOp, OpcodeFlags, Reg, Role, Value, scalar};
-use wavetap_analysis::kernel::{Reason, Refusal, Stop};
-use wavetap_base::entity::{ProgramPoint, Side};
+use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
+use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::probes::branches::{EXEC, PROBE, SCALAR};
 use wavetap_profile::schema::KindSchema;
@@ -85,6 +85,18 @@ impl Narrowing {
     }
 }
 
+/// The instructions of a body that do something to lanes, by address.
+fn narrowings(body: &Body) -> impl Iterator<Item = (InstId, Narrowing)> + '_ {
+    let lanes = body.target().wave_size();
+    body.ids().filter_map(move |id| Some((id, Narrowing::of(body.inst(id), lanes)?)))
+}
+
+/// What this probe counts in a body, by address, if the body is instrumented.
+#[must_use]
+pub fn branch_sites(body: &Body) -> Vec<ProbeSite> {
+    narrowings(body).map(|(inst, narrowing)| ProbeSite { inst, kind: narrowing.kind() }).collect()
+}
+
 impl Probe for Branches {
     fn name(&self) -> &'static str {
         PROBE
@@ -97,9 +109,8 @@ impl Probe for Branches {
     fn prepare(&self, function: &ClonedFunction<'_>) -> Result<Box<dyn FunctionProbe>, Stop> {
         let body = function.body;
         let mut sites = Vec::new();
-        for id in body.ids() {
+        for (id, narrowing) in narrowings(body) {
             let inst = body.inst(id);
-            let Some(narrowing) = Narrowing::of(inst, body.target().wave_size()) else { continue };
             if let Narrowing::Mask { mask: Value::Reg(mask), .. } = narrowing
                 && matches!(mask.first, scalar::SCC | scalar::VCCZ | scalar::EXECZ)
             {

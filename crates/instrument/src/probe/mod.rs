@@ -76,6 +76,7 @@ mod values;
 /// A probe, as it is chosen.
 pub type ProbeRef = &'static dyn Probe;
 
+pub use branches::branch_sites;
 pub use emitter::{Emitter, Measurement, Scc};
 pub use needs::{FIRST_KEPT_LANE, Needs, check_together};
 pub use registry::{ALL, BLOCKS, BOUNDS, BRANCHES, DRAINED_LATENCY, MEMORY, MEMORY_LATENCY, TIME, VALUES, by_name};

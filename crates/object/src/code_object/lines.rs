@@ -5,8 +5,8 @@ use std::io::Read;
 use std::sync::Arc;
 
 use gimli::{
-    AttributeValue, DW_AT_abstract_origin, DW_AT_low_pc, DW_AT_name, DW_TAG_formal_parameter, DW_TAG_subprogram,
-    EndianArcSlice, LittleEndian,
+    AttributeValue, DW_AT_abstract_origin, DW_AT_decl_line, DW_AT_low_pc, DW_AT_name, DW_AT_specification,
+    DW_TAG_formal_parameter, DW_TAG_subprogram, EndianArcSlice, LittleEndian,
 };
 use object::pod;
 
@@ -99,6 +99,39 @@ impl LineTable {
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
         parameters(unit, address).ok().flatten()
     }
+
+    /// The line in which the function that begins at `address` is declared; none where the DWARF does not say. Line
+    /// tables alone (`-gline-tables-only`) do not.
+    #[must_use]
+    pub fn declaration(&self, address: u64) -> Option<u32> {
+        let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
+        declaration(unit, address).ok().flatten()
+    }
+}
+
+/// References from a function to its declaration that are followed.
+const MOST_REFERENCES: usize = 8;
+
+/// The line in which the function of a unit is declared that begins at `address`.
+fn declaration(unit: gimli::UnitRef<'_, Contents>, address: u64) -> gimli::Result<Option<u32>> {
+    let mut entries = unit.entries();
+    while let Some(entry) = entries.next_dfs()? {
+        let begin = entry.attr_value(DW_AT_low_pc).map(|value| unit.attr_address(value)).transpose()?;
+        if entry.tag() != DW_TAG_subprogram || begin.flatten() != Some(address) {
+            continue;
+        }
+        let mut entry = entry.clone();
+        for _ in 0..MOST_REFERENCES {
+            if let Some(line) = entry.attr_value(DW_AT_decl_line).and_then(|value| value.udata_value()) {
+                return Ok(u32::try_from(line).ok().filter(|line| *line > 0));
+            }
+            let next = entry.attr_value(DW_AT_abstract_origin).or_else(|| entry.attr_value(DW_AT_specification));
+            let Some(AttributeValue::UnitRef(offset)) = next else { break };
+            entry = unit.entry(offset)?;
+        }
+        break;
+    }
+    Ok(None)
 }
 
 /// The names of the parameters of the function of a unit that begins at `address`; none where one has no name.

@@ -6,6 +6,7 @@
 //!   the same;
 //! - [`mod@sites`]: sites of all probes as CSV;
 //! - [`records`]: recorded accesses as CSV, and the heat map that cuThermo's viewer shows;
+//! - [`mod@lcov`]: which source lines, branches and functions were executed, as lcov reads it;
 //! - [`findings`]: what was found, for SARIF and remarks of LLVM;
 //! - [`viewer`]: instructions and waves in time, as AMD's viewer of thread traces opens them: a folder.
 //!
@@ -14,6 +15,7 @@
 mod finding_rules;
 pub mod findings;
 pub mod folded;
+pub mod lcov;
 pub mod records;
 pub mod sites;
 pub mod tables;
