@@ -75,9 +75,10 @@
 //! - `amd-code`: [`amd_code`]; the same of AMD GPUs, from the analyses.
 //! - `slice`: [`mod@slice`]; what each wait waits for, ranked.
 //! - `report`: [`report`]; profiles and slices as text, JSON and HTML.
-//! - `wavetap`: [`pipeline`], [`Program`], [`run`], [`at_load`], [`emulated`], [`files`]; the one place that orders the
-//!   stages; programs; processes that are run and what they leave; code that is rewritten when a process loads it; the
-//!   emulator as a backend of `collect` and as a GPU for single kernels; inputs and outputs.
+//! - `wavetap`: [`pipeline`], [`Program`], [`run`], [`at_load`], [`emulated`], [`doctor`], [`files`]; the one place
+//!   that orders the stages; programs; processes that are run and what they leave; code that is rewritten when a
+//!   process loads it; the emulator as a backend of `collect` and as a GPU for single kernels; what a machine has for
+//!   programs to run on; inputs and outputs.
 //!
 //! Three rules hold throughout. *Right or refused*: a kernel that some stage cannot handle correctly is left byte for
 //! byte as it was, with a reason ([`kernel::Reason`]). *Nothing original moves*: new code goes into new segments.
@@ -106,6 +107,7 @@ pub use wavetap_slice as slice;
 pub use wavetap_verify as verify;
 
 pub mod at_load;
+pub mod doctor;
 pub mod emulated;
 pub mod files;
 pub mod pipeline;

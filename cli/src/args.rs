@@ -4,6 +4,7 @@ mod backend;
 mod capture;
 mod check;
 mod compare;
+mod doctor;
 mod export;
 mod findings;
 mod instrument;
@@ -30,6 +31,7 @@ pub use backend::{BackendArgs, BackendChoice, StackChoice};
 pub use capture::{CaptureArgs, ReplayArgs, ReplayHereArgs};
 pub use check::{CheckArgs, CheckFormat};
 pub use compare::CompareArgs;
+pub use doctor::DoctorArgs;
 pub use export::{CountUnit, ExportArgs, ExportForm, PartitionChoice};
 pub use findings::{FailOn, FindingsFormat};
 pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
@@ -88,6 +90,7 @@ pub enum Command {
     Diff(DiffArgs),
     Verify(VerifyArgs),
     Export(ExportArgs),
+    Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     /// Replays in this process, in which the emulator's HIP runtime is

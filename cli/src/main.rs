@@ -102,6 +102,7 @@ fn run(cli: args::Cli) -> Result<ExitCode> {
         Command::Diff(args) => commands::diff::run(&args, look),
         Command::Verify(args) => commands::verify::run(&args, look),
         Command::Export(args) => commands::export::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args, look),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Man(args) => commands::man::run(&args),
     }

@@ -113,6 +113,18 @@ impl Libraries {
             ranges: folder,
         }
     }
+
+    /// Where each of them is: the name of its field, and the path, or why it was not found.
+    #[must_use]
+    pub fn find_each(&self) -> Vec<(&'static str, Result<PathBuf>)> {
+        let all = [
+            ("hip_runtime", HIP_RUNTIME),
+            ("hsa_tool", HSA_TOOL),
+            ("kernel_driver", KERNEL_DRIVER),
+            ("ranges", RANGES),
+        ];
+        all.into_iter().map(|(name, library)| (name, library.find(self))).collect()
+    }
 }
 
 /// Where libraries are that are found nowhere else.

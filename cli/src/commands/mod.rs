@@ -6,6 +6,7 @@ pub mod compare;
 pub mod completions;
 pub mod diff;
 pub mod disasm;
+pub mod doctor;
 pub mod export;
 pub mod inspect;
 pub mod launches;

@@ -16,6 +16,7 @@ pub mod compare;
 pub mod counted;
 pub mod diff;
 pub mod disassembly;
+pub mod doctor;
 pub mod export;
 pub mod fidelity;
 pub mod findings;

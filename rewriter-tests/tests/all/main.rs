@@ -7,6 +7,7 @@
 mod clocks;
 mod counted_disassembly;
 mod counted_dispatches;
+mod doctor;
 mod every_processor;
 mod full_workgroups;
 mod hardware_demands;

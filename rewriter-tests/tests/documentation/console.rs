@@ -26,6 +26,7 @@ const PAGES: &[&str] = &[
     "docs/guide/fleet.md",
     "docs/guide/html.md",
     "docs/guide/inspect.md",
+    "docs/guide/install.md",
     "docs/guide/launches.md",
     "docs/guide/memory-latency.md",
     "docs/guide/memory.md",

@@ -71,6 +71,7 @@ fn formats() -> Vec<Format> {
         Format::of::<profile::time::TimeProfile>(profile::time::SCHEMA),
         Format::of::<profile::fidelity::FidelityProfile>(profile::fidelity::SCHEMA),
         Format::of::<report::verify::Verification>(report::verify::SCHEMA),
+        Format::of::<report::doctor::Diagnosis>(report::doctor::SCHEMA),
     ]
 }
 
