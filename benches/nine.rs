@@ -339,8 +339,7 @@ fn all(chosen: &Chosen) -> Result<(), Failure> {
     if let Some(probe) = &chosen.probe {
         for target in &chosen.targets {
             let measured = |program: &&str| measure_probe(folder.path(), program, target, probe);
-            let costs =
-                chosen.programs.iter().map(|program| measured(&program)).collect::<Result<Vec<_>, Failure>>()?;
+            let costs = chosen.programs.iter().map(measured).collect::<Result<Vec<_>, Failure>>()?;
             print_probe(probe, target, &costs.concat());
         }
         return Ok(());

@@ -50,6 +50,7 @@ cd /try
 works() {
     local wavetap=$1 text
     "$wavetap" --version
+    "$wavetap" doctor | grep -q "the counts are right"
     text=$("$wavetap" profile -o d.profile -- samples/divergence)
     grep -q "diverges in 50 %" <<<"$text"
     grep -q "ran on the built-in emulator: gfx90a" <<<"$text"
@@ -59,6 +60,7 @@ works() {
     "$wavetap" slice samples/spmv --target gfx90a | grep -q "s_waitcnt"
     "$wavetap" export parquet samples/divergence --counters d.profile -o dataset
     test -s dataset/_wavetap.json
+    "$wavetap" export lcov samples/divergence --counters d.profile | grep -q "^DA:7,32$"
 }
 '
 

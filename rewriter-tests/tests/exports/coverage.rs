@@ -366,8 +366,11 @@ fn lines_of_other_builds_are_those_that_were_executed() {
         assert_eq!(own.functions["_Z7coveredPjj"], 8, "{flags:?}");
         assert_eq!(own.functions["_Z10not_calledPj"], 0, "{flags:?}");
         assert_eq!(own.lines[&line("// in no dispatch")], 0, "{flags:?}");
-        assert_eq!(own.lines[&line("// by no lane")], 0, "{flags:?}");
-        assert!(own.lines[&line("// by some lanes")] > 0, "{flags:?}");
+        // Optimised code of these calls is of the lines of the functions that were inlined.
+        let of_calls = ["// by no lane", "// by some lanes"].map(|mark| own.lines.get(&line(mark)).copied());
+        assert!(flags[0] != "-O0" || of_calls.iter().all(Option::is_some), "{of_calls:?}");
+        assert!(of_calls[0].is_none_or(|count| count == 0), "{flags:?}: {of_calls:?}");
+        assert!(of_calls[1].is_none_or(|count| count > 0), "{flags:?}: {of_calls:?}");
         // Template instances are added up: of the one 8 waves, of the other 16.
         assert_eq!(own.lines[&line("// in both instances")], 24, "{flags:?}");
         // A function's line is that of its declaration.
@@ -378,7 +381,7 @@ fn lines_of_other_builds_are_those_that_were_executed() {
         let declared = format!("FN:{},_Z7coveredPjj\n", line("__global__ void covered("));
         assert!(tracefile.contains(&declared), "{flags:?}: {tracefile}");
     }
-    assert!(compared.lines > 60 && compared.not_executed > 8 && compared.exact > 30, "{compared:?}");
+    assert!(compared.lines > 60 && compared.not_executed > 8 && compared.exact > 20, "{compared:?}");
 }
 
 /// Without a line table there is nothing to say, and that is an error which says what to do.
