@@ -20,7 +20,7 @@ use crate::frame::kept_ranges;
 use crate::function::ClonedFunction;
 use check::Slot;
 use wavetap_amdgpu::{Flags, Memory, Opcode, has_operation};
-use wavetap_analysis::dataflow::RegSet;
+use wavetap_analysis::dataflow::{RegSet, accesses_private_segment};
 use wavetap_analysis::kernel::{AddressForm, AddressOperands, Reason, Refusal, Stop};
 use wavetap_base::entity::InstId;
 use wavetap_base::error::Error;
@@ -95,7 +95,11 @@ impl Probe for Bounds {
 
     fn prepare(&self, function: &ClonedFunction<'_>) -> std::result::Result<Box<dyn FunctionProbe>, Stop> {
         let (mut sites, mut accesses) = (Vec::new(), Vec::new());
+        let definitions = function.definitions();
         for id in function.body.ids().filter(|id| !function.is_before_entry(*id) && is_access(function, *id)) {
+            if accesses_private_segment(function.body, &definitions, id) {
+                continue;
+            }
             let refuse = |detail: String| Refusal::at(Reason::UncheckedAccess, function.body.address(id), detail);
             let name = function.body.inst(id).name();
             if !has_operation(function.body.target(), Opcode::GLOBAL_ATOMIC_ADD) {
@@ -107,7 +111,8 @@ impl Probe for Bounds {
             sites.push(ProbeSite { inst: id, kind: &ACCESS });
             accesses.push((id, access));
         }
-        let pointers = pointers::of(function, accesses.iter().map(|(id, access)| (*id, &access.operands)));
+        let pointers =
+            pointers::of(function, &definitions, accesses.iter().map(|(id, access)| (*id, &access.operands)));
         let bytes = accesses.iter().map(|(_, access)| access.bytes);
         let most = kept_ranges::slots(function.body.target().wave_size());
         Ok(Box::new(AccessesOf { sites, slots: Slot::choose(pointers.into_iter().zip(bytes), most) }))

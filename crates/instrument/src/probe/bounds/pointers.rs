@@ -23,14 +23,14 @@ pub(super) enum Pointer {
 /// The pointer of each access.
 pub(super) fn of<'o>(
     function: &ClonedFunction<'_>,
+    definitions: &Definitions<'_>,
     accesses: impl Iterator<Item = (InstId, &'o AddressOperands)>,
 ) -> Vec<Pointer> {
-    let definitions = function.definitions();
     let of_one = |(inst, operands): (InstId, &AddressOperands)| {
         let scalar =
             operands.scalars.first().and_then(|value| if let Value::Reg(reg) = value { Some(*reg) } else { None });
         let base = scalar.or(operands.vectors.first().copied());
-        base.and_then(|reg| loaded(function, &definitions, inst, reg)).unwrap_or(Pointer::Access(inst))
+        base.and_then(|reg| loaded(function, definitions, inst, reg)).unwrap_or(Pointer::Access(inst))
     };
     accesses.map(of_one).collect()
 }
