@@ -260,7 +260,7 @@ fn measure_probe(folder: &Path, program: &str, target: &str, probe: &str) -> Res
     let (rewritten, profile) = (format!("{program}.{probe}.{target}"), format!("{program}.{probe}.{target}.profile"));
     wavetap(folder, &["rewrite", &file, "-o", &rewritten, "--probe", probe, "--target", target])?;
     let time = |program: &str, report: &str, more: &[&str]| {
-        let mut args = vec!["run", "--timing", "--format", "json", "--report", report, "--target", target];
+        let mut args = vec!["run", "--timing", "--force", "--format", "json", "--report", report, "--target", target];
         args.extend(more);
         args.extend(["--", program]);
         wavetap(folder, &args)?;
@@ -288,7 +288,7 @@ fn measure_probe(folder: &Path, program: &str, target: &str, probe: &str) -> Res
 /// A profile as the command reports it.
 fn read_profile(folder: &Path, profile: &str) -> Result<Value, Failure> {
     let report = format!("{profile}.json");
-    wavetap(folder, &["report", profile, "--format", "json", "--report", &report])?;
+    wavetap(folder, &["report", profile, "--format", "json", "--report", &report, "--force"])?;
     read(&folder.join(report))
 }
 
