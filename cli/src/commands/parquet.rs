@@ -51,20 +51,25 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
             wanted
         }
     };
-    prepare(root, run, partition, args.force)?;
+    fs::create_dir_all(root).map_err(|error| files::io(root, "cannot be made", &error))?;
+    // Files come to their places when all of them are complete: what cannot be read changes nothing.
+    let staged = tempfile::Builder::new().prefix(".wavetap-").tempdir_in(root);
+    let staged = staged.map_err(|error| files::io(root, "cannot be written", &error))?;
+    let mut paths = Vec::new();
     let program = args.file.as_deref().map(map_file::open).transpose()?;
     let (mut seen, mut unread) = (Vec::new(), Vec::new());
     let mut write = |path: &str, bytes: Vec<u8>| {
-        let path = root.join(path);
-        let folder = path.parent().unwrap_or(root);
-        fs::create_dir_all(folder).map_err(|error| files::io(folder, "cannot be made", &error))?;
         // Of a profile that was added before: it would be there once, whether it was to be twice or not.
-        if path.exists() && !args.force {
-            let file = path.display();
+        if partition == Partition::RunAndRank && root.join(path).exists() && !args.force {
+            let file = root.join(path);
             let what = "the profile is there already (--force replaces it; another --run NAME adds it once more)";
-            return Err(Error::new(Kind::Io, format!("{file}: {what}")));
+            return Err(Error::new(Kind::Io, format!("{}: {what}", file.display())));
         }
-        files::write(&path, &bytes, true, None)
+        let place = staged.path().join(path);
+        let folder = place.parent().unwrap_or(root);
+        fs::create_dir_all(folder).map_err(|error| files::io(folder, "cannot be made", &error))?;
+        paths.push(path.to_owned());
+        files::write(&place, &bytes, true, None)
     };
     let mut times: BTreeMap<String, u32> = BTreeMap::new();
     let mut tables = Dataset::new(run, partition, &mut write)?;
@@ -99,7 +104,14 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     probes::kinds().into_iter().for_each(|kind| add(&mut seen, kind));
     let mut known = tables::fixed();
     seen.iter().try_for_each(|kind| tables::of_kind(kind).map(|table| known.push(table)))?;
+    prepare(root, run, partition, args.force)?;
     describe(root, partition, &known, &old)?;
+    for path in &paths {
+        let to = root.join(path);
+        let folder = to.parent().unwrap_or(root);
+        fs::create_dir_all(folder).map_err(|error| files::io(folder, "cannot be made", &error))?;
+        fs::rename(staged.path().join(path), &to).map_err(|error| files::io(&to, "cannot be written", &error))?;
+    }
     unread.sort();
     unread.dedup();
     for part in &unread {
@@ -191,10 +203,9 @@ fn describe(root: &Path, partition: Partition, known: &[Table], old: &Value) -> 
     files::write(&root.join(DESCRIPTION), output::json(&description)?.as_bytes(), true, None)
 }
 
-/// Makes the folder. Where runs are written whole, one that is there already is removed with `force`, else refused.
+/// Where runs are written whole, one that is there already is removed with `force`, else refused.
 fn prepare(root: &Path, run: &str, partition: Partition, force: bool) -> Result<()> {
     let failed = |path: &Path, error: &io::Error| files::io(path, "cannot be read", error);
-    fs::create_dir_all(root).map_err(|error| files::io(root, "cannot be made", &error))?;
     if partition != Partition::Run {
         return Ok(());
     }

@@ -248,6 +248,12 @@ fn a_dataset_is_added_to_and_never_silently_twice() {
     refused(&[&export[..], &["--run", "../up"]].concat(), "is no name of a run");
     refused(&[&export[..5], &["-o", "."]].concat(), "is neither empty nor a dataset");
     refused(&[&export[..5]].concat(), "-o FOLDER");
+    // A profile that cannot be read leaves no half of a dataset.
+    fs::write(folder.join("broken"), "{").expect("a file");
+    let both = ["export", "parquet", "--counters", "records", "--counters", "broken", "-o", "new"];
+    refused(&both, "not a profile");
+    assert_eq!(fs::read_dir(folder.join("new")).expect("a folder").count(), 0);
+    wavetap(&[&both[..4], &both[6..]].concat(), folder);
     fs::write(folder.join("set/_wavetap.json"), r#"{"schema":"wavetap.dataset/9"}"#).expect("a file");
     refused(&export, "expected \"wavetap.dataset/1\"");
 }
