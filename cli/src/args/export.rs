@@ -85,7 +85,7 @@ pub struct ExportArgs {
 /// `--count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CountUnit {
-    /// Waves, whatever lanes are active [default].
+    /// Waves, whatever lanes are active; the default.
     Waves,
     /// Active lanes, summed.
     Lanes,

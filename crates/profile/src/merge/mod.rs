@@ -9,7 +9,7 @@
 //! - an entry of a set (refused kernels, single waves), in the order of its fields.
 //!
 //! Memory grows with what the result has, not with the number of files. A file like an earlier one but for its numbers,
-//! as those of ranks are, is not parsed: [`template`] reads the numbers where they were.
+//! as those of ranks are, is not parsed: a template of the earlier one reads the numbers where they were.
 
 mod builds;
 mod groups;
