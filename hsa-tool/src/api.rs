@@ -24,6 +24,10 @@ pub(crate) type Writer = extern "C" fn(packets: *const c_void, count: u64);
 /// Is called with packets before a queue has them.
 pub(crate) type Handler = extern "C" fn(packets: *const c_void, count: u64, index: u64, data: *mut c_void, Writer);
 
+/// Is called with what happened to a GPU ([`GpuEvent`]), and what it was registered with.
+pub(crate) type EventHandler = extern "C" fn(event: *const GpuEvent, data: *mut c_void) -> Status;
+
+type AgentVisitor = extern "C" fn(agent: u64, data: *mut c_void) -> Status;
 type SymbolVisitor = extern "C" fn(executable: u64, agent: u64, symbol: u64, data: *mut c_void) -> Status;
 type PoolVisitor = extern "C" fn(pool: u64, data: *mut c_void) -> Status;
 
@@ -50,6 +54,23 @@ pub(crate) struct PointerFacts {
     user: usize,
     owner: u64,
     flags: u32,
+}
+
+/// What happened to a GPU (`hsa_amd_event_t`). Fields beyond these follow.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GpuEvent {
+    kind: u32,
+    pub(crate) agent: u64,
+    /// Of a memory access fault: the address, on GPUs that of its page.
+    address: u64,
+}
+
+impl GpuEvent {
+    /// The address of a memory access fault (`HSA_AMD_GPU_MEMORY_FAULT_EVENT`); none of other events.
+    pub(crate) fn fault(&self) -> Option<u64> {
+        (self.kind == 0).then_some(self.address)
+    }
 }
 
 /// Where versions that have virtual memory management have it.
@@ -86,9 +107,14 @@ mod pool {
 
     /// A value of [`SEGMENT`].
     pub(super) const GLOBAL: u32 = 0;
-    /// A flag of [`GLOBAL_FLAGS`].
+    /// Flags of [`GLOBAL_FLAGS`].
+    pub(super) const FINE_GRAINED: u32 = 2;
     pub(super) const COARSE_GRAINED: u32 = 4;
 }
+
+/// `HSA_AGENT_INFO_DEVICE`, and what it is of the host.
+const AGENT_DEVICE: u32 = 17;
+const DEVICE_CPU: u32 = 0;
 
 /// `HSA_PROFILE_FULL` and `HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT`, with which HIP makes executables.
 const PROFILE_FULL: u32 = 1;
@@ -231,6 +257,8 @@ use Place::{Core, Extension, Grown};
 
 functions! {
     system_get_info: extern "C" fn(u32, *mut c_void) -> Status, Core(32);
+    iterate_agents: extern "C" fn(AgentVisitor, *mut c_void) -> Status, Core(56);
+    agent_get_info: extern "C" fn(u64, u32, *mut c_void) -> Status, Core(64);
     queue_create: QueueCreate, Core(72);
     queue_destroy: extern "C" fn(QueueAddress) -> Status, Core(88);
     memory_register: extern "C" fn(usize, usize) -> Status, Core(264);
@@ -259,6 +287,7 @@ functions! {
     iterate_pools: extern "C" fn(u64, PoolVisitor, *mut c_void) -> Status, Extension(112);
     pool_allocate: extern "C" fn(u64, usize, u32, *mut usize) -> Status, Extension(120);
     pool_free: extern "C" fn(usize) -> Status, Extension(128);
+    agents_allow_access: extern "C" fn(u32, *const u64, *const u32, usize) -> Status, Grown(152, 168);
     memory_lock: extern "C" fn(usize, usize, *const u64, i32, *mut usize) -> Status, Grown(176, 192);
     memory_unlock: extern "C" fn(usize) -> Status, Grown(184, 200);
     interop_map: InteropMap, Grown(200, 216);
@@ -267,6 +296,7 @@ functions! {
     ipc_attach: extern "C" fn(*const c_void, usize, u32, *const u64, *mut usize) -> Status, Grown(248, 264);
     ipc_detach: extern "C" fn(usize) -> Status, Grown(256, 272);
     signal_create: extern "C" fn(i64, u32, *const u64, u64, *mut u64) -> Status, Grown(264, 280);
+    register_event_handler: extern "C" fn(EventHandler, *mut c_void) -> Status, Grown(288, 304);
     intercept_create: QueueCreate, Grown(296, 312);
     intercept_register: extern "C" fn(QueueAddress, Handler, *mut c_void) -> Status, Grown(304, 320);
     lock_to_pool: LockToPool, Grown(336, 352);
@@ -325,13 +355,14 @@ impl Api {
 
     /// The pool of a GPU's own memory.
     pub(crate) fn device_pool(&self, agent: u64) -> Result<u64, String> {
+        let found = self.pool(agent, pool::COARSE_GRAINED)?;
+        found.ok_or_else(|| "the GPU has no coarse-grained memory to allocate".to_owned())
+    }
+
+    /// The pool of an agent's global memory with a flag, from which can be allocated.
+    fn pool(&self, agent: u64, flag: u32) -> Result<Option<u64>, String> {
         let mut pools: Vec<u64> = Vec::new();
-        extern "C" fn visit(pool: u64, data: *mut c_void) -> Status {
-            // SAFETY: `data` is the vector below, which nothing else uses during the call.
-            unsafe { &mut *data.cast::<Vec<u64>>() }.push(pool);
-            SUCCESS
-        }
-        self.check((self.iterate_pools)(agent, visit, (&raw mut pools).cast()))?;
+        self.check((self.iterate_pools)(agent, add_handle, (&raw mut pools).cast()))?;
         let number = |pool: u64, what: u32| {
             let mut value = 0_u32;
             let known = (self.pool_get_info)(pool, what, (&raw mut value).cast()) == SUCCESS;
@@ -343,10 +374,29 @@ impl Api {
         };
         let fits = |pool: &u64| {
             number(*pool, pool::SEGMENT) == Some(pool::GLOBAL)
-                && number(*pool, pool::GLOBAL_FLAGS).is_some_and(|flags| flags & pool::COARSE_GRAINED != 0)
+                && number(*pool, pool::GLOBAL_FLAGS).is_some_and(|flags| flags & flag != 0)
                 && allowed(*pool)
         };
-        pools.into_iter().find(fits).ok_or_else(|| "the GPU has no coarse-grained memory to allocate".to_owned())
+        Ok(pools.into_iter().find(fits))
+    }
+
+    /// Allocates memory of the host that a GPU accesses, each access as it is: nothing is kept in caches.
+    pub(crate) fn allocate_host(&self, agent: u64, size: usize) -> Result<u64, String> {
+        let mut agents: Vec<u64> = Vec::new();
+        self.check((self.iterate_agents)(add_handle, (&raw mut agents).cast()))?;
+        for host in agents {
+            let mut device = 0_u32;
+            self.check((self.agent_get_info)(host, AGENT_DEVICE, (&raw mut device).cast()))?;
+            if device != DEVICE_CPU {
+                continue;
+            }
+            if let Some(pool) = self.pool(host, pool::FINE_GRAINED)? {
+                let address = self.allocate(pool, size)?;
+                self.check((self.agents_allow_access)(1, &raw const agent, std::ptr::null(), address as usize))?;
+                return Ok(address);
+            }
+        }
+        Err("the host has no fine-grained memory to allocate".to_owned())
     }
 
     /// Allocates from a pool.
@@ -416,6 +466,13 @@ impl Api {
         self.check((self.load_agent_code_object)(executable, agent, reader, options, loaded))?;
         self.check((self.executable_freeze)(executable, options))
     }
+}
+
+/// Adds a handle to a vector of them, which `data` is.
+extern "C" fn add_handle(handle: u64, data: *mut c_void) -> Status {
+    // SAFETY: `data` is the vector of the caller, which nothing else uses during the call.
+    unsafe { &mut *data.cast::<Vec<u64>>() }.push(handle);
+    SUCCESS
 }
 
 /// A symbol of a loaded code object.

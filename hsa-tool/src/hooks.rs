@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
-use crate::api::{self, Api, INVALID_QUEUE, Place, QueueAddress, SUCCESS, Status, Writer, place};
+use crate::api::{self, Api, ERROR, GpuEvent, INVALID_QUEUE, Place, QueueAddress, SUCCESS, Status, Writer, place};
 use crate::objects::Object;
 use crate::packets::{Packet, SIZE};
 use crate::raw;
@@ -112,6 +112,25 @@ fn hooks(api: &Api) -> Vec<(Place, usize, usize)> {
     ];
     hooks.extend(allocated::hooks(api));
     hooks
+}
+
+/// Lets the runtime tell the tool of what happens to GPUs.
+pub(crate) fn listen(api: &Api) {
+    let status = (api.register_event_handler)(gpu_event, std::ptr::null_mut());
+    if status != SUCCESS {
+        complain("what kernels find before a memory access fault will be lost", &api.describe(status));
+    }
+}
+
+/// Something happened to a GPU. What becomes of it is the runtime's matter: it ends the program, if no other handler
+/// has taken care.
+extern "C" fn gpu_event(event: *const GpuEvent, _data: *mut c_void) -> Status {
+    if let Some(event) = raw::load::<GpuEvent>(event as usize)
+        && let Some(address) = event.fault()
+    {
+        inside(|tool| tool.faulted(event.agent, address));
+    }
+    ERROR
 }
 
 extern "C" fn reader_create_from_memory(address: *const c_void, size: usize, reader: *mut u64) -> Status {

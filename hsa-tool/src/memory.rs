@@ -1,4 +1,5 @@
-//! The memory of a GPU as a session accesses it: copied by the runtime, never touched by the host itself.
+//! The memory of a GPU as a session accesses it: copied by the runtime. The host itself
+//! touches only what it has allocated for that.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -104,16 +105,25 @@ fn refused(operation: Operation, address: u64, size: u64, reason: String) -> Mem
     MemoryError { operation, address, size, reason }
 }
 
+/// Allocates by a function, which takes a size in bytes.
+fn allocated(size: u64, align: u64, allocate: impl FnOnce(usize) -> Result<u64, String>) -> Result<u64, MemoryError> {
+    let checked = || {
+        if align > PAGE {
+            return Err(format!("the runtime aligns to {PAGE} bytes, {align} were wanted"));
+        }
+        let bytes = usize::try_from(size).map_err(|_| "it is more than there are addresses".to_owned())?;
+        allocate(bytes.max(1))
+    };
+    checked().map_err(|reason| refused(Operation::Alloc, 0, size, reason))
+}
+
 impl DeviceMemory for AgentMemory<'_> {
     fn alloc(&mut self, size: u64, align: u64) -> Result<u64, MemoryError> {
-        let allocate = || {
-            if align > PAGE {
-                return Err(format!("the runtime aligns to {PAGE} bytes, {align} were wanted"));
-            }
-            let bytes = usize::try_from(size).map_err(|_| "it is more than there are addresses".to_owned())?;
-            self.api.allocate(self.api.device_pool(self.agent)?, bytes.max(1))
-        };
-        allocate().map_err(|reason| refused(Operation::Alloc, 0, size, reason))
+        allocated(size, align, |bytes| self.api.allocate(self.api.device_pool(self.agent)?, bytes))
+    }
+
+    fn alloc_visible(&mut self, size: u64, align: u64) -> Result<u64, MemoryError> {
+        allocated(size, align, |bytes| self.api.allocate_host(self.agent, bytes))
     }
 
     fn free(&mut self, address: u64) -> Result<(), MemoryError> {
@@ -123,6 +133,13 @@ impl DeviceMemory for AgentMemory<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
         let size = into.len() as u64;
         self.api.read_memory(address, into).map_err(|reason| refused(Operation::Read, address, size, reason))
+    }
+
+    fn read_now(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
+        for (byte, at) in into.iter_mut().zip(address as usize..) {
+            *byte = raw::load_shared(at);
+        }
+        Ok(())
     }
 
     fn allocations(&self) -> Vec<AllocatedRange> {

@@ -20,6 +20,12 @@ pub(crate) fn load<T: Copy>(address: usize) -> Option<T> {
     (address != 0).then(|| unsafe { (address as *const T).read_unaligned() })
 }
 
+/// A byte of memory that a GPU may write meanwhile.
+pub(crate) fn load_shared(address: usize) -> u8 {
+    // SAFETY: whoever gave the address has allocated memory of the host there.
+    unsafe { (address as *const u8).read_volatile() }
+}
+
 /// Stores a value at an address, unless that is null.
 pub(crate) fn store<T>(address: usize, value: T) {
     if address != 0 {

@@ -5,6 +5,8 @@
 //! libraries the tests fail and name the package. With `WAVETAP_ROCM_LIBRARIES` the prebuilt samples run on other
 //! versions, too.
 
+#[path = "rocm_stack/faults.rs"]
+mod faults;
 #[path = "rocm_stack/gpus.rs"]
 mod gpus;
 #[path = "rocm_stack/hip.rs"]
@@ -63,6 +65,7 @@ fn programs() -> &'static Path {
             for program in ["two_gpus", "modules", "prints", "occupancy", "answers", "compiles", "lds_rest"] {
                 compile(folder.path(), program, &["gfx90a"]);
             }
+            compile(folder.path(), "bad_store", &["gfx90a", "gfx1030"]);
             ranges::compile(folder.path());
             build_direct(folder.path());
             let mut unfit = Vec::new();
@@ -87,7 +90,7 @@ fn programs() -> &'static Path {
 /// Compiles a program of this test, whose file's name begins with a dot: it is no sample.
 fn compile(folder: &Path, name: &str, targets: &[&str]) {
     let compiled = Command::new("clang++-19")
-        .args(["-w", "-x", "hip", "-std=c++17", "-O2", "-mcode-object-version=4", "-pthread"])
+        .args(["-w", "-x", "hip", "-std=c++17", "-O2", "-gline-tables-only", "-mcode-object-version=4", "-pthread"])
         .args(targets.iter().map(|target| format!("--offload-arch={target}")))
         .arg(format!("--rocm-device-lib-path={}", folder.join(".bitcode").display()))
         .arg(root().join(format!("rewriter-tests/tests/rocm_stack/{name}.hip")))

@@ -6,7 +6,7 @@ use wavetap_amdgpu::{Flags, Inst};
 use wavetap_base::error::Result;
 use wavetap_collect::check::places;
 use wavetap_object::offload_bundle::Input;
-use wavetap_profile::bounds::OutOfBounds;
+use wavetap_profile::bounds::{NEAR, OutOfBounds};
 use wavetap_profile::check::{Access, AccessKind, Allocation, Class, CodePlace, Executor, Finding};
 use wavetap_profile::file::{KernelTotals, Profile, SiteTotals};
 use wavetap_profile::launches::NotCounted;
@@ -17,8 +17,6 @@ use crate::run::{Checked, Finished, Observer, RunOptions};
 
 /// Addresses below this one are null pointers with an index: no allocation is there, on any system.
 const NULL_PAGES: u64 = 1 << 16;
-/// Bytes from an allocation's end, or before its start, up to which a wrong address is taken for one of it.
-const NEAR: i128 = 1 << 30;
 /// Allocations end with a whole page for the GPU, whose rest a load may read without a fault.
 const PAGE: u64 = 4096;
 /// What the probe does not look at.
@@ -137,7 +135,10 @@ fn finding(totals: &KernelTotals, site: &SiteTotals, bad: &OutOfBounds, inst: &I
         _ => Class::OutOfBoundsLoad,
     };
     let mut finding = Finding::new(class, format!("{kind} of {size} bytes at {address:#x}"));
-    finding.count = site.counts.values().get(1).copied().unwrap_or(1);
+    // Of dispatches that a fault ended nothing is counted, and the first execution alone is known.
+    let counted = site.counts.values().get(1).copied().unwrap_or_default();
+    finding.count = counted.max(bad.lanes.count_ones().into()).max(1);
+    finding.stopped = counted == 0;
     finding.at = Some(CodePlace {
         kernel: totals.demangled.clone(),
         address: site.address,
@@ -146,9 +147,9 @@ fn finding(totals: &KernelTotals, site: &SiteTotals, bad: &OutOfBounds, inst: &I
         function: None,
         inlined_at: Vec::new(),
     });
-    let lanes = (0..64).filter(|lane| bad.lanes >> lane & 1 != 0).collect();
+    let lanes: Vec<u8> = (0..64).filter(|lane| bad.lanes >> lane & 1 != 0).collect();
     let launch = u64::from(bad.dispatch) + 1;
-    finding.by = Some(Executor { launch, workgroup: bad.workgroup, wave: bad.wave, lanes });
+    finding.by = (!lanes.is_empty()).then_some(Executor { launch, workgroup: bad.workgroup, wave: bad.wave, lanes });
     finding.access = Some(Access { kind, address: format!("{address:#x}"), size });
     finding.allocation = near.filter(|_| class != Class::NullPointer).map(|range| Allocation {
         address: range.address,

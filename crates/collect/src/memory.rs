@@ -13,7 +13,16 @@ pub trait DeviceMemory {
     /// If there is not so much memory.
     fn alloc(&mut self, size: u64, align: u64) -> Result<u64, MemoryError>;
 
-    /// Frees what [`DeviceMemory::alloc`] returned.
+    /// As [`DeviceMemory::alloc`], in memory that [`DeviceMemory::read_now`] reads: the host's, where the device has its
+    /// own.
+    ///
+    /// # Errors
+    /// The same.
+    fn alloc_visible(&mut self, size: u64, align: u64) -> Result<u64, MemoryError> {
+        self.alloc(size, align)
+    }
+
+    /// Frees what [`DeviceMemory::alloc`] or [`DeviceMemory::alloc_visible`] returned.
     ///
     /// # Errors
     /// If nothing was allocated at that address.
@@ -24,6 +33,15 @@ pub trait DeviceMemory {
     /// # Errors
     /// If the range is not all allocated.
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError>;
+
+    /// Copies from what [`DeviceMemory::alloc_visible`] returned, without the device, which may have stopped. What
+    /// kernels have released to the host is seen.
+    ///
+    /// # Errors
+    /// If the range is not all allocated.
+    fn read_now(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
+        self.read(address, into)
+    }
 
     /// What is allocated of it, by rising address; nothing where that is not known.
     fn allocations(&self) -> Vec<AllocatedRange> {

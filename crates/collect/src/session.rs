@@ -436,6 +436,16 @@ impl Session {
         Ok(changed.into_iter().collect())
     }
 
+    /// Adds what a dispatch in flight has found so far of accesses out of bounds: the device has stopped, and no dispatch
+    /// will end. Its records are not read. Returns the place in the profile of its kernel, if that looks for them.
+    ///
+    /// # Errors
+    /// Malformed if what was found contradicts itself; what the memory reports.
+    pub fn find_at_fault<M: DeviceMemory>(&mut self, memory: &M, ticket: Ticket) -> Result<Option<usize>> {
+        let attached = self.objects.get(ticket.object.0).and_then(Option::as_ref).ok_or_else(gone)?;
+        attached.find(memory, &mut self.collector, ticket.number)
+    }
+
     /// The collector.
     #[must_use]
     pub fn collector(&self) -> &Collector {

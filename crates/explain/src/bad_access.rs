@@ -31,6 +31,9 @@ pub struct BadAccess {
     pub wave: u32,
     /// The first lane that was out of bounds.
     pub lane: u32,
+    /// Whether workgroup, wave and lane are not known, and 0: a fault ended the dispatch before they were stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// The address that this lane accessed.
     #[serde(with = "hex")]
     #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
@@ -50,6 +53,8 @@ pub(crate) fn of_kernel(profile: &Profile, place: usize, totals: &KernelTotals) 
     for bad in of_kernel {
         let Some(site) = totals.sites.get(bad.site as usize) else { continue };
         let [executions, lanes] = *site.counts.values() else { continue };
+        // Of a dispatch that a fault ended the first execution alone is known.
+        let (executions, lanes) = (executions.max(1), lanes.max(bad.lanes.count_ones().into()).max(1));
         found.push(BadAccess {
             address: site.address,
             instruction: site.instruction.clone(),
@@ -60,6 +65,7 @@ pub(crate) fn of_kernel(profile: &Profile, place: usize, totals: &KernelTotals) 
             workgroup: bad.workgroup,
             wave: bad.wave,
             lane: bad.lane,
+            partial: bad.lanes == 0,
             accessed: bad.address,
             nearest: bad.nearest,
             distance: bad.distance().map(|bytes| bytes.clamp(i64::MIN.into(), i64::MAX.into()) as i64),

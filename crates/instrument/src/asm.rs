@@ -2,7 +2,7 @@
 
 use crate::hazard_mitigation::{self, Place};
 use wavetap_amdgpu::{
-    Counter, EventHazards, Inst, Modifiers, Opcode, Reg, Target, Value, WaitCount, WaitStates, scalar,
+    Counter, EventHazards, Inst, Modifiers, Opcode, Reg, Target, Value, WaitCount, WaitStates, has_operation, scalar,
 };
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Item, Label, Snippet};
@@ -246,6 +246,21 @@ impl Asm {
         self.wait(&counters[..if flat { 2 } else { 1 }])
     }
 
+    /// Waits until the host sees what was stored to its memory. A release to the system, as compilers write it
+    /// (docs/reference/memory-scopes.md).
+    pub(crate) fn release_to_host(&mut self) -> Result<()> {
+        if has_operation(self.target, Opcode::GLOBAL_WB) {
+            self.with("global_wb", &[], |modifiers| modifiers.scope = SCOPE_SYSTEM)?;
+        } else if has_operation(self.target, Opcode::BUFFER_WBL2) {
+            // From gfx940 on the bits say to which scope; gfx90a has one.
+            let has_scopes = has_operation(self.target, Opcode::BUFFER_INV);
+            self.with("buffer_wbl2", &[], |modifiers| (modifiers.glc, modifiers.scc) = (has_scopes, has_scopes))?;
+        }
+        let counters = [Counter::Store, Counter::Vs, Counter::Vm];
+        let first = counters.into_iter().find(|counter| self.target.largest_wait(*counter).is_some());
+        self.wait(first.as_slice())
+    }
+
     /// Waits for stores where a branch between original memory instructions has to be preceded or followed by that:
     /// then it is not waited for later.
     pub(crate) fn wait_before_branch(&mut self) -> Result<()> {
@@ -258,7 +273,7 @@ impl Asm {
     /// Whether the target can address memory by a scalar base and an offset for each lane. Those that cannot have FLAT
     /// instructions alone.
     pub fn has_global(&self) -> bool {
-        wavetap_amdgpu::has_operation(self.target, Opcode::GLOBAL_ATOMIC_ADD)
+        has_operation(self.target, Opcode::GLOBAL_ATOMIC_ADD)
     }
 
     /// A scalar load of `width` registers: `s_load_dword` with its suffix.
@@ -445,6 +460,8 @@ const BUFFER_LOAD: &str = "buffer_load_dword";
 const TH_RETURNS: u8 = 1;
 /// `scope` of what the whole device sees (gfx12).
 const SCOPE_DEVICE: u8 = 2;
+/// `scope` of what the host sees, too (gfx12).
+const SCOPE_SYSTEM: u8 = 3;
 
 /// Atomics of different waves meet where all of the device sees them; what a wave stores for itself may stay nearer
 /// until the dispatch ends.

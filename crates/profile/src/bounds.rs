@@ -9,21 +9,30 @@
 //! | 4 | 4 | 0 |
 //! | 8 | 4 | bits 63:32 of flat addresses in LDS |
 //! | 12 | 4 | bits 63:32 of flat addresses in scratch memory |
-//! | 16 | 48 | 0 |
+//! | 16 | 8 | address of the slots |
+//! | 24 | 40 | 0 |
 //! | 64 | 1024 | what each wave keeps in registers: the first entries, one for each lane; 0 if it has fewer lanes |
 //! | 1088 | 16 for each entry | first address of a range, and the address after its last one |
 //!
 //! Entries are in rising order and do not overlap. The first one is 0 and 0; the last range is repeated up to the end
-//! of the table. [`slot`]s of [`SLOT`] bytes are before the header, one for each site:
+//! of the table. Before the header is a [`claim`] of 4 bytes for each site: bad executions (atomic). Whoever finds 0 there
+//! is the first. The site's slot has [`SLOT`] bytes, at [`slot`] from the first one, in memory that the host can read while
+//! kernels run, and after one of them has ended the program. The first 16 bytes are stored by each wave before its bad
+//! access, the others by the first one alone:
 //!
 //! | offset | size | field |
 //! |---|---|---|
-//! | 0 | 4 | bad executions (atomic); whoever finds 0 here stores the rest |
-//! | 8 | 8 | the address of the first bad lane |
-//! | 16 | 8 | the bad lanes |
-//! | 24 | 12 | the workgroup |
-//! | 36 | 4 | the wave in the workgroup |
-//! | 40 | 4 | the first bad lane |
+//! | 0 | 8 | an address that was bad |
+//! | 8 | 4 | 1: there is one |
+//! | 12 | 4 | 0 |
+//! | 16 | 8 | the address of the first bad lane |
+//! | 24 | 8 | the bad lanes |
+//! | 32 | 12 | the workgroup |
+//! | 44 | 4 | the wave in the workgroup |
+//! | 48 | 4 | the first bad lane |
+//! | 52 | 4 | 0 |
+//! | 56 | 4 | 1: what is from byte 16 on is there; stored last |
+//! | 60 | 4 | 0 |
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +43,12 @@ use wavetap_base::error::{Error, Result};
 
 /// Size of a slot in bytes.
 pub const SLOT: u32 = 64;
+/// Offset of the slots' address in the header.
+pub const SLOTS: u32 = 16;
+/// Size of a claim in bytes.
+const CLAIM: u32 = 4;
+/// Claims take a multiple of so many bytes.
+const ALIGNMENT: u32 = 64;
 /// Offset of what waves keep, after the header.
 pub const KEPT: u32 = 64;
 /// Offset of the table.
@@ -48,6 +63,8 @@ pub const PRIVATE: u32 = 12;
 pub const ENTRY: u32 = 16;
 /// The numbers of steps that a search may have.
 pub const STEPS: [u32; 3] = [6, 10, 16];
+/// Bytes from an allocation up to which a wrong address is taken for one of it.
+pub const NEAR: i128 = 1 << 30;
 /// Counters of a site.
 const COUNTERS: u32 = 2;
 
@@ -64,13 +81,13 @@ pub struct OutOfBounds {
     pub region: Option<String>,
     /// The site: its index among the kernel's.
     pub site: u32,
-    /// The address of the first bad lane.
+    /// The address of the first bad lane. Of a dispatch that a fault ended it may be all that is known: `lanes` is 0 then.
     #[serde(with = "crate::hex")]
     #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub address: u64,
     /// The first bad lane.
     pub lane: u32,
-    /// All bad lanes of the execution.
+    /// All bad lanes of the execution. 0: these, the first one, the workgroup and the wave are not known.
     #[serde(with = "crate::hex")]
     #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub lanes: u64,
@@ -97,17 +114,28 @@ impl OutOfBounds {
 pub struct Checked {
     /// The ranges, in rising order.
     pub ranges: Vec<AllocatedRange>,
-    /// Slots before the header.
-    slots: u32,
+    /// Sites, each with a claim and a slot.
+    sites: u32,
     apertures: Apertures,
     /// Lanes of a wave.
     lanes: u32,
 }
 
-/// How far before the header the slot of the site is whose counters are at an offset in the record.
+/// The number of the site whose counters are at an offset in the record.
+const fn number(site: u32) -> u32 {
+    (site - HEADER) / (COUNTERS * COUNTER)
+}
+
+/// How far before the header the claim of the site is whose counters are at an offset in the record.
+#[must_use]
+pub const fn claim(site: u32) -> u32 {
+    (number(site) + 1) * CLAIM
+}
+
+/// Offset of the slot of that site among the slots.
 #[must_use]
 pub const fn slot(site: u32) -> u32 {
-    (site - HEADER) / (COUNTERS * COUNTER) * SLOT + SLOT
+    number(site) * SLOT
 }
 
 impl Checked {
@@ -135,8 +163,8 @@ impl Checked {
         if ranges.len() > most {
             return Err(Error::limit(format!("{} allocations, --probe bounds knows {most}", ranges.len())));
         }
-        let slots = record_bytes.saturating_sub(HEADER) / (COUNTERS * COUNTER);
-        Ok(Checked { ranges, slots, apertures, lanes })
+        let sites = record_bytes.saturating_sub(HEADER) / (COUNTERS * COUNTER);
+        Ok(Checked { ranges, sites, apertures, lanes })
     }
 
     /// Whether a range has bytes of one of these ranges.
@@ -150,18 +178,25 @@ impl Checked {
     /// Bytes before the header.
     #[must_use]
     pub fn before(&self) -> u64 {
-        u64::from(self.slots) * u64::from(SLOT)
+        (u64::from(self.sites) * u64::from(CLAIM)).next_multiple_of(ALIGNMENT.into())
     }
 
-    /// All bytes, the slots' before them.
+    /// Bytes of all slots.
     #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub fn slots_bytes(&self) -> u64 {
+        u64::from(self.sites) * u64::from(SLOT)
+    }
+
+    /// All bytes, the claims' before them. `slots`: where the slots are.
+    #[must_use]
+    pub fn to_bytes(&self, slots: u64) -> Vec<u8> {
         let entries = self.ranges.len() + 1;
         let steps = STEPS.into_iter().find(|steps| entries <= 1 << steps).unwrap_or(STEPS[STEPS.len() - 1]);
         let mut out = vec![0; self.before() as usize];
         for word in [steps, 0, self.apertures.shared, self.apertures.private] {
             out.extend(word.to_le_bytes());
         }
+        out.extend(slots.to_le_bytes());
         out.resize(self.before() as usize + KEPT as usize, 0);
         let of = |range: &AllocatedRange| [range.address, range.address.saturating_add(range.size)];
         let last = self.ranges.last().map_or([0, 0], of);
@@ -184,18 +219,14 @@ impl Checked {
     /// Malformed if there are fewer bytes than slots, or one contradicts itself.
     pub fn found(&self, slots: &[u8], kernel: u32, dispatch: u32) -> Result<Vec<OutOfBounds>> {
         let mut found = Vec::new();
-        for site in 0..self.slots {
-            let at = self.before() - u64::from(site + 1) * u64::from(SLOT);
+        for site in 0..self.sites {
+            let at = u64::from(site) * u64::from(SLOT);
             let word = |offset: u64| bytes::u32_at(slots, at + offset, "first bad access");
             let wide = |offset: u64| bytes::u64_at(slots, at + offset, "first bad access");
-            if word(0)? == 0 {
+            if word(8)? == 0 {
                 continue;
             }
-            let (address, lanes, lane) = (wide(8)?, wide(16)?, word(40)?);
-            if lanes.trailing_zeros() != lane {
-                return Err(Error::malformed(format!("the first of the lanes {lanes:#x} is not {lane}")));
-            }
-            found.push(OutOfBounds {
+            let bad = |address, (lane, lanes), workgroup, wave| OutOfBounds {
                 kernel,
                 dispatch,
                 region: None,
@@ -203,10 +234,20 @@ impl Checked {
                 address,
                 lane,
                 lanes,
-                workgroup: [word(24)?, word(28)?, word(32)?],
-                wave: word(36)?,
+                workgroup,
+                wave,
                 nearest: self.nearest(address),
-            });
+            };
+            if word(56)? == 0 {
+                // The first one was stopped while it stored.
+                found.push(bad(wide(0)?, (0, 0), [0; 3], 0));
+                continue;
+            }
+            let (lanes, lane) = (wide(24)?, word(48)?);
+            if lanes.trailing_zeros() != lane {
+                return Err(Error::malformed(format!("the first of the lanes {lanes:#x} is not {lane}")));
+            }
+            found.push(bad(wide(16)?, (lane, lanes), [word(32)?, word(36)?, word(40)?], word(44)?));
         }
         Ok(found)
     }
@@ -239,9 +280,10 @@ mod tests {
         let ranges = vec![range(0x3000, 0x100), range(0x1000, 0x100), range(0x1080, 0x100), range(0x1180, 8)];
         let checked = Checked::new(ranges, apertures, HEADER + 16, 64).unwrap();
         assert_eq!(checked.ranges, [range(0x1000, 0x180), range(0x1180, 8), range(0x3000, 0x100)]);
-        let bytes = checked.to_bytes();
+        let bytes = checked.to_bytes(0x7000);
         let wide = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-        assert_eq!(bytes.len() as u32, SLOT + TABLE + (ENTRY << STEPS[0]));
+        assert_eq!(bytes.len() as u32, ALIGNMENT + TABLE + (ENTRY << STEPS[0]));
+        assert_eq!((checked.before(), wide(64 + SLOTS as usize)), (64, 0x7000));
         assert_eq!([128, 136, 144, 152].map(wide), [0, 0, 0x1000, 0x1180]);
         assert_eq!([1152, 1160, 1168, 1176].map(wide), [0, 0, 0x1000, 0x1180]);
         assert_eq!([1136, 1144].map(wide), [0x3000, 0x3100]);
@@ -249,7 +291,7 @@ mod tests {
         // 32 entries with the first one, and one more than a wave32 keeps.
         for (ranges, kept) in [(31, 31 << 32), (32, 0)] {
             let ranges = (1..=ranges).map(|number| range(number << 32, 1)).collect();
-            let bytes = Checked::new(ranges, apertures, HEADER, 32).unwrap().to_bytes();
+            let bytes = Checked::new(ranges, apertures, HEADER, 32).unwrap().to_bytes(0);
             let at = (KEPT + 31 * ENTRY) as usize;
             assert_eq!(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()), kept);
         }
@@ -262,20 +304,26 @@ mod tests {
         let ranges = vec![range(0x1000, 0x100), range(0x3000, 0x100)];
         let checked = Checked::new(ranges, Apertures { shared: 1, private: 2 }, HEADER + 32, 32).unwrap();
         let mut slots = vec![0; 128];
-        // The second site's is the first in memory.
-        assert_eq!((slot(HEADER), slot(HEADER + 16)), (64, 128));
-        slots[0] = 3;
-        slots[8..16].copy_from_slice(&0x2ff0_u64.to_le_bytes());
-        slots[16] = 0b1100;
-        slots[24] = 7;
-        slots[36] = 5;
-        slots[40] = 2;
+        assert_eq!((slot(HEADER), slot(HEADER + 16)), (0, 64));
+        assert_eq!((claim(HEADER), claim(HEADER + 16)), (4, 8));
+        assert_eq!((checked.before(), checked.slots_bytes()), (64, 128));
+        let second = &mut slots[64..];
+        second[0] = 0x10;
+        second[8] = 1;
+        second[16..24].copy_from_slice(&0x2ff0_u64.to_le_bytes());
+        second[24] = 0b1100;
+        second[32] = 7;
+        second[44] = 5;
+        second[48] = 2;
+        let partial = checked.found(&slots, 4, 9).unwrap();
+        assert_eq!((partial[0].address, partial[0].lanes, partial[0].nearest), (0x10, 0, Some(range(0x1000, 0x100))));
+        slots[64 + 56] = 1;
         let found = checked.found(&slots, 4, 9).unwrap();
         let [bad] = found.as_slice() else { panic!("one") };
         assert_eq!((bad.site, bad.address, bad.lanes, bad.lane), (1, 0x2ff0, 0b1100, 2));
         assert_eq!((bad.workgroup, bad.wave, bad.kernel, bad.dispatch), ([7, 0, 0], 5, 4, 9));
         assert_eq!((bad.nearest, bad.distance()), (Some(range(0x3000, 0x100)), Some(-0x10)));
-        slots[40] = 3;
+        slots[64 + 48] = 3;
         assert!(checked.found(&slots, 4, 9).is_err());
         let overlaps = |address, size| checked.overlaps(&range(address, size));
         assert!(overlaps(0x10ff, 1) && overlaps(0xfff, 2) && overlaps(0x2000, 0x1001) && overlaps(0, 0x9000));

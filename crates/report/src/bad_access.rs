@@ -2,6 +2,7 @@
 
 use crate::style::{Style, counted, place};
 use wavetap_explain::BadAccess;
+use wavetap_profile::bounds::NEAR;
 
 /// Instructions listed for each kernel. JSON has all of them.
 const SHOWN: usize = 20;
@@ -20,7 +21,10 @@ pub(crate) fn lines(found: &[BadAccess], style: Style, lines: &mut Vec<String>) 
             (counted(bad.lanes, "lane", "lanes"), counted(bad.executions, "execution", "executions"));
         lines.push(format!("    {:#x}: {}{source}: {lanes} in {executions}", bad.address, bad.instruction));
         let [x, y, z] = bad.workgroup;
-        let at = format!("{:#x}, lane {}, wave {} of workgroup {x}, {y}, {z}", bad.accessed, bad.lane, bad.wave);
+        let at = match bad.partial {
+            true => format!("{:#x}, in one of the waves", bad.accessed),
+            false => format!("{:#x}, lane {}, wave {} of workgroup {x}, {y}, {z}", bad.accessed, bad.lane, bad.wave),
+        };
         lines.push(format!("      first in dispatch {}: {at}", bad.dispatch));
         lines.push(format!("      {}", nearest(bad)));
     }
@@ -32,6 +36,9 @@ pub(crate) fn lines(found: &[BadAccess], style: Style, lines: &mut Vec<String>) 
 /// Where the address is beside the nearest allocation.
 fn nearest(bad: &BadAccess) -> String {
     let (Some(range), Some(distance)) = (bad.nearest, bad.distance) else { return "nothing is allocated".to_owned() };
+    if i128::from(distance).abs() >= NEAR {
+        return "no allocation is near".to_owned();
+    }
     let (address, end) = (bad.accessed, range.address.saturating_add(range.size));
     let what = format!("the allocation of {} at {:#x}", counted(range.size, "byte", "bytes"), range.address);
     let bytes = counted(distance.unsigned_abs(), "byte", "bytes");
@@ -60,6 +67,7 @@ mod tests {
             workgroup: [4, 0, 0],
             wave: 1,
             lane: 5,
+            partial: false,
             accessed,
             nearest: Some(AllocatedRange { address: 0x2000, size: 0x100 }),
             distance: Some(distance),
@@ -68,6 +76,7 @@ mod tests {
         assert_eq!(text(0x1ff8, -8), "8 bytes before the allocation of 256 bytes at 0x2000");
         assert_eq!(text(0x20fe, -2), "the access ends after the allocation of 256 bytes at 0x2000");
         assert_eq!(text(0x2100, 0), "at the end of the allocation of 256 bytes at 0x2000");
+        assert_eq!(text(0x1000_2000_2100, 0x1000_2000_0000), "no allocation is near");
         assert_eq!(text(0x2101, 1), "1 byte after the end of the allocation of 256 bytes at 0x2000");
     }
 }

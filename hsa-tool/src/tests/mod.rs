@@ -1,6 +1,7 @@
 //! The tool over tables of the test's own ([`runtime`]), by itself.
 
 mod chain;
+mod faults;
 mod registration;
 mod runtime;
 

@@ -12,7 +12,7 @@ use wavetap::collect::session::{Options, Overlap, Records};
 use wavetap::profile::control;
 use wavetap::profile::file::Backend;
 
-use crate::api::{Api, Handler, INVALID_QUEUE, SUCCESS, Status, Tables, Writer};
+use crate::api::{Api, ERROR, EventHandler, Handler, INVALID_QUEUE, PointerFacts, SUCCESS, Status, Tables, Writer};
 use crate::hooks;
 use crate::packets::SIZE;
 use crate::settings::Settings;
@@ -36,10 +36,14 @@ pub(super) const REPLACED: [usize; 17] =
 
 pub(super) const AGENT: u64 = 0xa;
 pub(super) const POOL: u64 = 0xb;
+/// The host, and its pool.
+const HOST: u64 = 0x1a;
+const HOST_POOL: u64 = 0x1b;
 pub(super) const EXECUTABLE: u64 = 0xe;
-/// An ordinary queue's address, and a queue whose packets can be seen, with room for 64.
+/// An ordinary queue's address, and a queue whose packets can be seen, with room for 64, and with the high halves of
+/// flat addresses that are not global.
 pub(super) const PLAIN: usize = 0x1000;
-pub(super) static SEEN_QUEUE: [u64; 8] = [0, 0, 0, 64, 0, 0, 0, 0];
+pub(super) static SEEN_QUEUE: [u64; 9] = [0, 0, 0, 64, 0, 0, 0, 0, 0x2_0000_0001];
 /// Symbols of an executable, whose handle is above: the kernel and the control blocks.
 pub(super) const KERNEL_SYMBOL: u64 = 1;
 pub(super) const CONTROL_SYMBOL: u64 = 2;
@@ -54,6 +58,8 @@ pub(super) struct Runtime {
     pub(super) loaded: HashMap<u64, (Vec<u8>, Vec<u8>)>,
     /// Of the queue whose packets can be seen: the last is called first.
     pub(super) handlers: Vec<(Handler, usize)>,
+    /// Of events of GPUs.
+    pub(super) event_handlers: Vec<EventHandler>,
     /// How many handlers are left for the packets that one passes on.
     left: usize,
     /// Packets that reached the queue.
@@ -330,10 +336,10 @@ pub(super) mod imitated {
         SUCCESS
     }
 
-    pub(in crate::tests) extern "C" fn pool_info(_: u64, attribute: u32, value: *mut c_void) -> Status {
+    pub(in crate::tests) extern "C" fn pool_info(pool: u64, attribute: u32, value: *mut c_void) -> Status {
         match attribute {
             0 => put(value, 0_u32),
-            1 => put(value, 4_u32),
+            1 => put(value, if pool == POOL { 4_u32 } else { 2 }),
             _ => put(value, true),
         }
         SUCCESS
@@ -344,12 +350,51 @@ pub(super) mod imitated {
         visit: extern "C" fn(u64, *mut c_void) -> Status,
         data: *mut c_void,
     ) -> Status {
-        assert_eq!(agent, AGENT);
-        visit(POOL, data)
+        visit(if agent == AGENT { POOL } else { HOST_POOL }, data)
+    }
+
+    pub(in crate::tests) extern "C" fn system_info(_: u32, _: *mut c_void) -> Status {
+        ERROR
+    }
+
+    /// Of no address anything is known.
+    pub(in crate::tests) extern "C" fn pointer_info(
+        _: usize,
+        _: *mut PointerFacts,
+        _: usize,
+        _: *mut u32,
+        _: *mut usize,
+    ) -> Status {
+        ERROR
+    }
+
+    pub(in crate::tests) extern "C" fn agents(
+        visit: extern "C" fn(u64, *mut c_void) -> Status,
+        data: *mut c_void,
+    ) -> Status {
+        [AGENT, HOST].into_iter().for_each(|agent| assert_eq!(visit(agent, data), SUCCESS));
+        SUCCESS
+    }
+
+    pub(in crate::tests) extern "C" fn agent_info(agent: u64, what: u32, value: *mut c_void) -> Status {
+        assert_eq!(what, 17);
+        put(value, u32::from(agent == AGENT));
+        SUCCESS
+    }
+
+    pub(in crate::tests) extern "C" fn allow_access(count: u32, agents: *const u64, _: *const u32, _: usize) -> Status {
+        assert_eq!((count, crate::raw::load::<u64>(agents as usize)), (1, Some(AGENT)));
+        with(|runtime| runtime.calls.push("allow_access".into()));
+        SUCCESS
+    }
+
+    pub(in crate::tests) extern "C" fn register_event_handler(handler: EventHandler, _: *mut c_void) -> Status {
+        with(|runtime| runtime.event_handlers.push(handler));
+        SUCCESS
     }
 
     pub(in crate::tests) extern "C" fn allocate(pool: u64, size: usize, _: u32, address: *mut usize) -> Status {
-        assert_eq!(pool, POOL);
+        assert!(pool == POOL || pool == HOST_POOL);
         put(address.cast(), vec![0xcc_u8; size].leak().as_ptr() as usize);
         SUCCESS
     }
@@ -396,6 +441,9 @@ pub(super) fn table(extension_size: usize, moved: bool) -> (Vec<usize>, Vec<usiz
     };
     let (mut core, mut extension) = (fill(CORE), fill(extension_size));
     for (offset, function) in [
+        (32, imitated::system_info as *const () as usize),
+        (56, imitated::agents as *const () as usize),
+        (64, imitated::agent_info as *const () as usize),
         (72, imitated::queue_create as *const () as usize),
         (88, imitated::queue_destroy as *const () as usize),
         (296, imitated::memory_copy as *const () as usize),
@@ -425,9 +473,12 @@ pub(super) fn table(extension_size: usize, moved: bool) -> (Vec<usize>, Vec<usiz
         (112, imitated::pools as *const () as usize),
         (120, imitated::allocate as *const () as usize),
         (128, imitated::free as *const () as usize),
+        (152 + later, imitated::allow_access as *const () as usize),
         (176 + later, imitated::lock as *const () as usize),
         (184 + later, imitated::free as *const () as usize),
+        (224 + later, imitated::pointer_info as *const () as usize),
         (264 + later, imitated::signal_create as *const () as usize),
+        (288 + later, imitated::register_event_handler as *const () as usize),
         (296 + later, imitated::intercept_create as *const () as usize),
         (304 + later, imitated::intercept_register as *const () as usize),
     ] {

@@ -31,9 +31,9 @@ const QUEUE_SIZE: usize = 24;
 pub(crate) struct InFlight {
     /// Its signal: 1, and 0 when it has ended.
     signal: u64,
-    ticket: Ticket,
+    pub(super) ticket: Ticket,
     pub(crate) object: ObjectId,
-    agent: u64,
+    pub(super) agent: u64,
     pub(crate) kernel: Arc<str>,
     pub(crate) region: Option<String>,
     pub(crate) code: Arc<Object>,
@@ -62,6 +62,7 @@ impl Tool {
         }
         let kernel_object = packet.kernel_object();
         self.load_beside(kernel_object);
+        self.listen();
         let submitted = self.submitted();
         let mut state = self.state();
         let Some(kernel) = state.kernels.get(&kernel_object).cloned() else {

@@ -3,11 +3,12 @@
 mod beside;
 mod captured;
 mod dispatches;
+mod faults;
 mod launches;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -155,6 +156,8 @@ pub(crate) struct Tool {
     state: Mutex<State>,
     /// Something is in flight, or the thread is to end.
     changed: Condvar,
+    /// Done once the runtime tells of faults.
+    listening: Once,
     /// Code objects that are loaded: several GPUs have the same.
     objects: Mutex<Vec<Weak<Object>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -268,6 +271,7 @@ impl Tool {
             process: std::process::id(),
             state: Mutex::new(state),
             changed: Condvar::new(),
+            listening: Once::new(),
             objects: Mutex::default(),
             thread: Mutex::default(),
         }

@@ -21,6 +21,7 @@ const ENDINGS: &[&str] = &["_e32", "_e64", "_dpp", "_sdwa"];
 /// Calls that build instructions: their mnemonics are for the assembler, which refuses those that it does not know.
 const ASSEMBLERS: &[&str] = &[
     ".op(",
+    ".with(",
     ".masks(",
     ".branch(",
     ".lds(",

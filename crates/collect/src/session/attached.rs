@@ -262,6 +262,21 @@ impl Attached {
             .ok_or_else(|| Error::internal(format!("dispatch {ticket} is not in flight")))
     }
 
+    /// Adds what a dispatch in flight has found so far, which will not end: nothing is written, and the device not asked.
+    /// Gives the place in the profile of its kernel if that looks for something.
+    pub(super) fn find<M: DeviceMemory>(
+        &self,
+        memory: &M,
+        collector: &mut Collector,
+        ticket: u64,
+    ) -> Result<Option<usize>> {
+        let (kernel, id) = self.window_of(ticket)?;
+        let windows = self.kernels.get(&kernel).map_or(&[][..], |of_kernel| &of_kernel.windows);
+        let window = windows.iter().find(|window| window.id == id);
+        let window = window.ok_or_else(|| Error::internal(format!("dispatch {ticket} is not in flight")))?;
+        window.find(memory, collector, &self.map, false)
+    }
+
     /// Ends a dispatch, which is in this state from here on. Gives the place in the profile of a kernel whose totals
     /// have changed.
     pub(super) fn end<M: DeviceMemory>(
@@ -307,7 +322,7 @@ impl Attached {
         }
         let window = of_kernel.windows.remove(at);
         if let Some(checks) = &window.checks {
-            memory.free(checks.address)?;
+            checks.free(memory)?;
         }
         if window.kind == Kind::Sampled {
             // It is not as others expect theirs.
@@ -330,7 +345,8 @@ impl Attached {
     /// Where it has allocated something.
     fn buffers(&self) -> impl Iterator<Item = u64> + '_ {
         let of_window = |window: &Window| {
-            [Some(window.buffer.address), window.checks.as_ref().map(|checks| checks.address)].into_iter().flatten()
+            let checks = window.checks.as_ref().map(Checks::addresses).into_iter().flatten();
+            std::iter::once(window.buffer.address).chain(checks)
         };
         let of_kernel = move |of_kernel: &'_ Windows| {
             let standing = of_kernel.standing.map(|buffer| buffer.address);

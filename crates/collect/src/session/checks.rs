@@ -13,7 +13,9 @@ const ALIGNMENT: u64 = 64;
 #[derive(Debug)]
 pub(super) struct Checks {
     /// Where it was allocated.
-    pub(super) address: u64,
+    address: u64,
+    /// Where its slots are.
+    slots: u64,
     checked: Checked,
 }
 
@@ -26,10 +28,23 @@ impl Checks {
         let mut ranges = memory.accessible().ok_or_else(unknown)?;
         ranges.retain(|range| !records.contains(&range.address));
         let checked = Checked::new(ranges, apertures, kernel.record_bytes(), kernel.before.wave_size)?;
-        let bytes = checked.to_bytes();
+        let size = checked.slots_bytes().max(1);
+        let slots = memory.alloc_visible(size, ALIGNMENT)?;
+        memory.write(slots, &vec![0; size as usize])?;
+        let bytes = checked.to_bytes(slots);
         let address = memory.alloc(bytes.len() as u64, ALIGNMENT)?;
         memory.write(address, &bytes)?;
-        Ok(Checks { address, checked })
+        Ok(Checks { address, slots, checked })
+    }
+
+    /// Where it has allocated something.
+    pub(super) fn addresses(&self) -> [u64; 2] {
+        [self.address, self.slots]
+    }
+
+    /// Frees it.
+    pub(super) fn free<M: DeviceMemory>(&self, memory: &mut M) -> Result<()> {
+        self.addresses().into_iter().try_for_each(|address| Ok(memory.free(address)?))
     }
 
     /// The address that the control block has.
@@ -37,10 +52,18 @@ impl Checks {
         self.address + self.checked.before()
     }
 
-    /// What waves have left.
-    pub(super) fn found<M: DeviceMemory>(&self, memory: &M, kernel: u32, dispatch: u32) -> Result<Vec<OutOfBounds>> {
-        let mut slots = vec![0; self.checked.before() as usize];
-        memory.read(self.address, &mut slots)?;
+    /// What waves have left. `ended`: the dispatch has, and the device can be asked.
+    pub(super) fn found<M: DeviceMemory>(
+        &self,
+        memory: &M,
+        (kernel, dispatch): (u32, u32),
+        ended: bool,
+    ) -> Result<Vec<OutOfBounds>> {
+        let mut slots = vec![0; self.checked.slots_bytes() as usize];
+        match ended {
+            true => memory.read(self.slots, &mut slots)?,
+            false => memory.read_now(self.slots, &mut slots)?,
+        }
         let found = self.checked.found(&slots, kernel, dispatch)?;
         for bad in &found {
             let unknown = memory.mapped_at(bad.address).filter(|mapped| !self.checked.overlaps(mapped));

@@ -115,6 +115,23 @@ impl Window {
         if is_ours { Ok(()) } else { Err(Error::malformed(format!("the control block was overwritten: {control:x?}"))) }
     }
 
+    /// Adds the accesses out of bounds that waves have found, if they look for them; then it gives the place of the
+    /// kernel in the profile. `ended`: as [`Checks::found`] has it.
+    pub(super) fn find<M: DeviceMemory>(
+        &self,
+        memory: &M,
+        collector: &mut Collector,
+        map: &ObjectMap,
+        ended: bool,
+    ) -> Result<Option<usize>> {
+        let Some(checks) = &self.checks else { return Ok(None) };
+        let place = collector.place(map, self.kernel)?;
+        let ordinal = self.members.first().map_or(0, |member| member.ordinal);
+        let found = checks.found(memory, (place as u32, ordinal), ended)?;
+        collector.add_out_of_bounds(self.region, found);
+        Ok(Some(place))
+    }
+
     /// Adds all records to the totals of the kernel, none of whose dispatches here is in flight any more; gives its
     /// place in the profile.
     pub(super) fn fold<M: DeviceMemory>(
@@ -124,11 +141,7 @@ impl Window {
         map: &ObjectMap,
         dropped: u32,
     ) -> Result<usize> {
-        if let Some(checks) = &self.checks {
-            let ordinal = self.members.first().map_or(0, |member| member.ordinal);
-            let found = checks.found(memory, collector.place(map, self.kernel)? as u32, ordinal)?;
-            collector.add_out_of_bounds(self.region, found);
-        }
+        self.find(memory, collector, map, true)?;
         let ended = self.ended();
         if ended.len() < self.members.len() {
             // One has faulted: nothing tells its records from those of the others.

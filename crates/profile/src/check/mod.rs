@@ -59,7 +59,7 @@ pub struct Finding {
     pub severity: Severity,
     /// The same with its numbers, as a sentence without its place.
     pub message: String,
-    /// How often it was found: in how many lanes of all executions, or calls.
+    /// How often it was found: in how many lanes of all executions, or calls. At least, if the kernel could not go on.
     pub count: u64,
     /// Whether the kernel could not go on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -87,9 +87,10 @@ fn finding_lines(finding: &Finding, style: Style, lines: &mut Vec<String>) {
         code_lines("at", at, style, lines);
     }
     if let Some(by) = &finding.by {
-        let times = match finding.count {
-            1 => String::new(),
-            count => format!("; {} times in all", grouped(count)),
+        let times = match (finding.count, finding.stopped) {
+            (1, _) => String::new(),
+            (count, false) => format!("; {} times in all", grouped(count)),
+            (count, true) => format!("; at least {} times", grouped(count)),
         };
         lines.push(format!("  by {}{times}", executor(by)));
     } else if finding.count > 1 {

@@ -9,14 +9,17 @@ use crate::frame::kept_ranges::{BAD_LANE, LAST, PLACE_LANE};
 use crate::probe::Measurement;
 use wavetap_amdgpu::{Opcode, Value};
 use wavetap_base::error::Result;
-use wavetap_profile::bounds::{ENTRY, STEPS, TABLE, slot as slot_of_site};
+use wavetap_profile::bounds::{ENTRY, SLOTS, STEPS, TABLE, claim, slot as slot_of_site};
 
 /// Lanes with counters of a site: executions and lanes.
 const COUNTED: u32 = 0b11;
 /// The counter of lanes.
 const LANES: u32 = 1;
-/// Lanes that store what is known of a bad access; the first one's is the count.
-const STORED: u32 = 0b11_1110;
+/// Lanes that store an address, those that store what is known of the first bad access, too, and the one that then says
+/// that it is there.
+const STORED: u32 = 0b11;
+const STORED_FIRST: u32 = 0b111_1111;
+const STORED_ALL: u32 = 0b1000_0000;
 /// Both halves of the end of a range that is not kept: before its start, whose high half has all bits.
 const LOW_LAST: u32 = 64;
 
@@ -89,12 +92,12 @@ fn keep_end(m: &mut Measurement<'_>, loaded: u16, slot: Slot) -> Result<()> {
     Ok(())
 }
 
-/// Counts a bad access, and stores what is known of it if it is the first one of the site.
+/// Counts a bad access, and stores its address; of the first one of the site also what else is known. The host can see
+/// it before the access is executed, which may end the program.
 pub(super) fn found(m: &mut Measurement<'_>, pairs: Pairs) -> Result<()> {
     let Pairs { base: offsets, address, loaded } = pairs;
     let (exec, saved, kept) = (m.exec(), m.saved_exec(), m.data() + 1);
     let (first, second, lanes) = (m.r.first, m.r.second, m.asm.target().wave_size());
-    let counted = m.asm.new_label();
     let halves = (lanes / u32::BITS) as u16;
     for half in 0..halves {
         let mask = s(m.r.saved_exec + half);
@@ -103,23 +106,8 @@ pub(super) fn found(m: &mut Measurement<'_>, pairs: Pairs) -> Result<()> {
     m.asm.masks("s_bcnt1_i32_b", &[s(first), saved])?;
     m.value(LANES, s(first))?;
     m.asm.masks("s_mov_b", &[saved, exec])?;
-    m.allocations()?;
-    let slot = m.r.scratch;
-    m.asm.op("s_sub_u32", &[s(slot), s(slot), c(slot_of_site(m.site()))])?;
-    m.asm.op("s_subb_u32", &[s(slot + 1), s(slot + 1), c(0)])?;
-    m.asm.exec_lanes(lanes)?;
-    m.asm.lane_number(offsets)?;
-    m.asm.op("v_lshlrev_b32_e32", &[v(offsets), c(3), v(offsets)])?;
-    m.asm.exec_lanes(1)?;
-    let place = Global { base: slot, offsets, flat: None, scratch: first };
-    // The data register of lane 0 holds 1.
-    m.asm.global_returning("atomic_add", v(loaded), place, v(m.data()))?;
-    m.asm.wait_global_results()?;
-    m.asm.op("v_readfirstlane_b32", &[s(first), v(loaded)])?;
-    m.asm.op("s_cmp_lg_u32", &[s(first), c(0)])?;
-    m.asm.branch(Opcode::S_CBRANCH_SCC1, counted);
-    let write = |m: &mut Measurement<'_>, dword: u32, from: u16| {
-        m.asm.op("v_writelane_b32", &[v(loaded + (dword % 2) as u16), s(from), c(dword / 2)])
+    let write = |m: &mut Measurement<'_>, dword: u32, value: Value| {
+        m.asm.op("v_writelane_b32", &[v(loaded + (dword % 2) as u16), value, c(dword / 2)])
     };
     m.asm.op("s_mov_b32", &[s(second), c(0)])?;
     for half in 0..halves {
@@ -127,24 +115,53 @@ pub(super) fn found(m: &mut Measurement<'_>, pairs: Pairs) -> Result<()> {
     }
     m.asm.states_of_scalars(SCALAR_STATES)?;
     for half in 0..2 {
-        write(m, 4 + u32::from(half), first + half)?;
+        write(m, 6 + u32::from(half), s(first + half))?;
     }
     let bad = m.asm.mask(first);
     m.asm.first_lane(first, bad)?;
-    write(m, 10, first)?;
+    write(m, 12, s(first))?;
     for half in 0..2 {
         m.asm.op("v_readlane_b32", &[s(second), v(address + half), s(first)])?;
         m.asm.states_of_scalars(SCALAR_STATES)?;
-        write(m, 2 + u32::from(half), second)?;
+        for dword in [0, 4] {
+            write(m, dword + u32::from(half), s(second))?;
+        }
     }
     for dword in 0..4 {
         m.asm.read_lane(second, kept, PLACE_LANE + dword)?;
         m.asm.states_of_scalars(SCALAR_STATES)?;
-        write(m, 6 + dword, second)?;
+        write(m, 8 + dword, s(second))?;
     }
-    m.asm.masks("s_mov_b", &[exec, c(STORED)])?;
-    m.asm.global("store_dwordx2", place, v2(loaded), 0)?;
-    m.asm.bind(counted);
+    for (dword, value) in [(2, 1), (3, 0), (13, 0), (14, 1), (15, 0)] {
+        write(m, dword, c(value))?;
+    }
+    m.asm.exec_lanes(lanes)?;
+    m.asm.lane_number(offsets)?;
+    m.asm.op("v_lshlrev_b32_e32", &[v(offsets), c(3), v(offsets)])?;
+    m.asm.exec_lanes(1)?;
+    m.allocations()?;
+    let (claims, slots) = (m.r.scratch, first);
+    m.asm.scalar_load("s_load_dwordx2", slots, 2, claims, SLOTS)?;
+    m.asm.wait_scalar_loads()?;
+    m.asm.op("s_add_u32", &[s(slots), s(slots), c(slot_of_site(m.site()))])?;
+    m.asm.op("s_addc_u32", &[s(slots + 1), s(slots + 1), c(0)])?;
+    m.asm.op("s_sub_u32", &[s(claims), s(claims), c(claim(m.site()))])?;
+    m.asm.op("s_subb_u32", &[s(claims + 1), s(claims + 1), c(0)])?;
+    let place = |base| Global { base, offsets, flat: None, scratch: claims };
+    // The data register of lane 0 holds 1.
+    m.asm.global_returning("atomic_add", v(address), place(claims), v(m.data()))?;
+    m.asm.wait_global_results()?;
+    m.asm.op("v_readfirstlane_b32", &[s(claims), v(address)])?;
+    m.asm.op("s_cmp_eq_u32", &[s(claims), c(0)])?;
+    m.asm.masks("s_cselect_b", &[exec, c(STORED_FIRST), c(STORED)])?;
+    m.asm.global("store_dwordx2", place(slots), v2(loaded), 0)?;
+    m.asm.release_to_host()?;
+    let stored = m.asm.new_label();
+    m.asm.branch(Opcode::S_CBRANCH_SCC0, stored);
+    m.asm.masks("s_mov_b", &[exec, c(STORED_ALL)])?;
+    m.asm.global("store_dwordx2", place(slots), v2(loaded), 0)?;
+    m.asm.release_to_host()?;
+    m.asm.bind(stored);
     m.reach()?;
     m.asm.masks("s_mov_b", &[exec, c(COUNTED)])?;
     m.add()
