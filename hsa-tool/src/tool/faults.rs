@@ -31,7 +31,9 @@ impl Tool {
         };
         let state = &mut *state;
         let stopped: Vec<InFlight> = state.in_flight.extract_if(.., |flight| flight.agent == agent).collect();
-        stderr_line!("wavetap: memory access fault at {address:#x}: {}", in_flight(state, &stopped));
+        if state.launches.is_none() && self.captures.is_none() {
+            stderr_line!("wavetap: memory access fault at {address:#x}: {}", in_flight(state, &stopped));
+        }
         let memory = AgentMemory::new(&self.api, agent);
         for InFlight { ticket, kernel, region, code, .. } in stopped {
             match state.session.find_at_fault(&memory, ticket) {
