@@ -307,4 +307,10 @@ bool run(const char* name) {
     return false;
 }
 
-int main(int count, char** arguments) { return finish(count == 2 && run(arguments[1])); }
+int main(int count, char** arguments) {
+    if (count != 2) {
+        std::fprintf(stderr, "usage: findings KERNEL\n");
+        return 2;
+    }
+    return finish(run(arguments[1]));
+}
