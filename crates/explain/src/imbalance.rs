@@ -1,5 +1,6 @@
 //! How evenly ranks or hosts share what kernels did: of profiles that were merged with `--by`.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,44 @@ pub struct Spread {
     pub max_at: String,
     /// The most by the mean: 1 where all have the same. Null where all have 0.
     pub imbalance: Option<f64>,
+}
+
+/// A number of a site of which not all ranks or hosts have the same.
+#[derive(Debug, Clone, Copy)]
+pub struct Uneven<'i> {
+    /// The kernel.
+    pub kernel: &'i KernelImbalance,
+    /// The site.
+    pub site: &'i SiteImbalance,
+    /// The number.
+    pub spread: &'i Spread,
+}
+
+impl Imbalance {
+    /// The kernels, those of which one rank or host has most waves beyond the mean first.
+    #[must_use]
+    pub fn by_excess(&self) -> Vec<&KernelImbalance> {
+        let excess = |kernel: &&KernelImbalance| {
+            let waves = kernel.totals.iter().find(|spread| spread.what == "waves");
+            Reverse(waves.map_or(0, |spread| spread.excess() as u64))
+        };
+        let mut kernels: Vec<&KernelImbalance> = self.kernels.iter().collect();
+        kernels.sort_by_key(excess);
+        kernels
+    }
+
+    /// The numbers of sites that are not the same everywhere, most beyond the mean first.
+    #[must_use]
+    pub fn uneven(&self) -> Vec<Uneven<'_>> {
+        let sites = self.kernels.iter().flat_map(|kernel| kernel.sites.iter().map(move |site| (kernel, site)));
+        let fields = sites.flat_map(|(kernel, site)| {
+            let uneven = site.fields.iter().filter(|spread| spread.min < spread.max);
+            uneven.map(move |spread| Uneven { kernel, site, spread })
+        });
+        let mut all: Vec<Uneven<'_>> = fields.collect();
+        all.sort_by(|one, other| other.spread.excess().total_cmp(&one.spread.excess()));
+        all
+    }
 }
 
 impl Spread {

@@ -1,9 +1,7 @@
 //! How evenly ranks or hosts share what kernels did, as text.
 
-use std::cmp::Reverse;
-
 use wavetap_explain::Kernel;
-use wavetap_explain::imbalance::{Imbalance, KernelImbalance, SiteImbalance, Spread};
+use wavetap_explain::imbalance::{Imbalance, KernelImbalance, Spread, Uneven};
 use wavetap_explain::words::number;
 use wavetap_profile::file::Dimension;
 
@@ -28,11 +26,8 @@ pub(crate) fn lines(all: &[Imbalance], kernels: &[Kernel], style: Style, lines: 
     };
     for imbalance in all {
         lines.push(String::new());
-        let (one, many) = match imbalance.by {
-            Dimension::Rank => ("rank", "ranks"),
-            Dimension::Host => ("host", "hosts"),
-        };
-        let heading = format!("imbalance of {}", counted(imbalance.count, one, many));
+        let one = one(imbalance.by);
+        let heading = format!("imbalance of {}", members(imbalance));
         if imbalance.count < 2 {
             lines.push(style.bold(&format!("{heading}: nothing to compare")));
             continue;
@@ -41,6 +36,20 @@ pub(crate) fn lines(all: &[Imbalance], kernels: &[Kernel], style: Style, lines: 
         kernel_lines(imbalance, one, &name, style, lines);
         site_lines(imbalance, one, &name, style, lines);
     }
+}
+
+/// What shares the work, in the singular.
+pub(crate) fn one(by: Dimension) -> &'static str {
+    match by {
+        Dimension::Rank => "rank",
+        Dimension::Host => "host",
+    }
+}
+
+/// `2 ranks`.
+pub(crate) fn members(imbalance: &Imbalance) -> String {
+    let one = one(imbalance.by);
+    counted(imbalance.count, one, &format!("{one}s"))
 }
 
 /// The columns of a spread after what it is of.
@@ -58,7 +67,8 @@ fn columns<'a>(first: &[(&'a str, Align)], heads: &'a [String; 2]) -> Vec<(&'a s
     first.iter().copied().chain(spread).collect()
 }
 
-fn cells(spread: &Spread) -> [String; 7] {
+/// A spread in the order of its columns.
+pub(crate) fn cells(spread: &Spread) -> [String; 7] {
     [
         spread.what.clone(),
         grouped(spread.min),
@@ -74,12 +84,7 @@ fn cells(spread: &Spread) -> [String; 7] {
 fn kernel_lines(imbalance: &Imbalance, one: &str, of: &Name<'_>, style: Style, lines: &mut Vec<String>) {
     let heads = [format!("{one} of min"), format!("{one} of max")];
     let mut table = Table::new(&columns(&[("kernel", Align::Name)], &heads));
-    let excess = |kernel: &KernelImbalance| {
-        let waves = kernel.totals.iter().find(|spread| spread.what == "waves");
-        Reverse(waves.map_or(0, |spread| spread.excess() as u64))
-    };
-    let mut kernels: Vec<&KernelImbalance> = imbalance.kernels.iter().collect();
-    kernels.sort_by_key(|kernel| excess(kernel));
+    let kernels = imbalance.by_excess();
     for kernel in kernels.iter().take(KERNELS) {
         for (at, spread) in kernel.totals.iter().enumerate() {
             let name = if at == 0 { of(kernel) } else { String::new() };
@@ -94,22 +99,15 @@ fn kernel_lines(imbalance: &Imbalance, one: &str, of: &Name<'_>, style: Style, l
 
 /// Numbers of sites that are not the same everywhere.
 fn site_lines(imbalance: &Imbalance, one: &str, of: &Name<'_>, style: Style, lines: &mut Vec<String>) {
-    let mut uneven: Vec<(&KernelImbalance, &SiteImbalance, &Spread)> = Vec::new();
-    for kernel in &imbalance.kernels {
-        for site in &kernel.sites {
-            let fields = site.fields.iter().filter(|spread| spread.min < spread.max);
-            uneven.extend(fields.map(|spread| (kernel, site, spread)));
-        }
-    }
+    let uneven = imbalance.uneven();
     if uneven.is_empty() {
         lines.push("  every site has the same everywhere".to_owned());
         return;
     }
-    uneven.sort_by(|(.., one), (.., other)| other.excess().total_cmp(&one.excess()));
     let heads = [format!("{one} of min"), format!("{one} of max")];
     let first = [("kernel", Align::Name), ("address", Align::Left), ("source", Align::Place)];
     let mut table = Table::new(&columns(&first, &heads));
-    for (kernel, site, spread) in uneven.iter().take(SITES) {
+    for Uneven { kernel, site, spread } in uneven.iter().take(SITES) {
         let source = place(site.source.as_ref());
         let names = [of(kernel), format!("{:#x}", site.address), source];
         table.row(names.into_iter().chain(cells(spread)));

@@ -8,6 +8,7 @@
 //! Pictures at two widths are compared in squares of 16 pixels with those in `golden`; `BLESS=1` writes them.
 
 mod browser;
+mod imbalance;
 mod pages;
 
 use std::collections::{BTreeMap, HashSet};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rewriter_tests::{Failure, command, place};
+use serde_json::Value;
 use wavetap::pipeline;
 use wavetap::profile::file::{KernelTotals, Profile};
 use wavetap::profile::probes::branches::{BranchCounts, ExecCounts};
@@ -157,5 +158,52 @@ impl Sample {
         pipeline::page(&mut data, &binary, profile, Some(&accesses)).map_err(|error| error.to_string())?;
         let kernel = profile.kernels.first().ok_or("no kernel was counted")?;
         data.kernel(&kernel.object, &kernel.name).cloned().ok_or_else(|| "the kernel has no code".to_owned())
+    }
+}
+
+/// A program with two kernels.
+const TWO_KERNELS: &str = "divergence";
+/// Ranks, their hosts, and how often each ran the program.
+const RANKS: [(u32, &str, usize); 3] = [(0, "n0", 1), (1, "n0", 2), (10, "n1", 4)];
+
+/// The report of ranks that did not do the same: the last never dispatched one of the kernels.
+pub struct Ranks {
+    pub page: String,
+    pub report: Value,
+}
+
+impl Ranks {
+    /// Adds up profiles of ranks and reports on the sum, as a page and as JSON.
+    pub fn get() -> Result<&'static Ranks, Failure> {
+        static MADE: OnceLock<Result<Ranks, Failure>> = OnceLock::new();
+        MADE.get_or_init(Ranks::make).as_ref().map_err(Clone::clone)
+    }
+
+    fn make() -> Result<Ranks, Failure> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let wavetap = |args: &[&str]| command::run(&command::wavetap()?, args, &[], folder.path())?.exited(0);
+        let binary = place::samples().join(TWO_KERNELS);
+        let binary = binary.to_str().ok_or("a path that is no text")?;
+        wavetap(&["profile", "--target", TARGET, "--report", "/dev/null", "-o", "one", binary])?;
+        let journal = fs::read(folder.path().join("one")).map_err(|error| error.to_string())?;
+        let one = wavetap::profile::journal::read_profile(&journal).map_err(|error| error.to_string())?;
+        let last = RANKS.len() - 1;
+        let mut runs = Vec::new();
+        for (at, (rank, host, times)) in RANKS.into_iter().enumerate() {
+            let mut profile = Profile { rank: Some(rank), hostname: Some(host.to_owned()), ..one.clone() };
+            profile.kernels.retain(|kernel| at != last || !kernel.demangled.starts_with("non_divergent("));
+            let name = format!("rank-{rank}");
+            let json = profile.to_json().map_err(|error| error.to_string())?;
+            fs::write(folder.path().join(&name), json).map_err(|error| error.to_string())?;
+            runs.extend(vec![name; times]);
+        }
+        let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
+        wavetap(&[&["merge", "--by", "rank,host", "-o", "sum"], &runs[..]].concat())?;
+        wavetap(&["report", "sum", "--html", "page.html", "--binary", binary])?;
+        let json = wavetap(&["report", "sum", "--format", "json"])?.out();
+        Ok(Ranks {
+            page: fs::read_to_string(folder.path().join("page.html")).map_err(|error| error.to_string())?,
+            report: serde_json::from_str(&json).map_err(|error| error.to_string())?,
+        })
     }
 }

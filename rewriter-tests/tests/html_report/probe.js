@@ -91,7 +91,8 @@ if (filter) {
   const rows = $(".asm table", bar.nextElementSibling)?.tBodies[0].rows ?? table.tBodies[0].rows;
   const operation = $(".i", rows[rows.length - 1])?.textContent.split(" ")[0];
   // A word of the first row that not every row has.
-  const words = rows[0].cells[0].textContent.split(" ").slice(0, 2).reverse();
+  const others = [...rows[0].cells].slice(1).flatMap(cell => cell.textContent.trim().split(" ")).filter(Boolean);
+  const words = [...rows[0].cells[0].textContent.split(" ").slice(0, 2).reverse(), ...others];
   const isInAll = word => [...rows].every(row => row.textContent.toLowerCase().includes(word.toLowerCase()));
   const word = operation ?? words.find(word => !isInAll(word)) ?? words[0];
   input(filter, word);

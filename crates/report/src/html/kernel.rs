@@ -27,7 +27,7 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, open: bool) -> Markup 
     // First of all: what leads to it has to know whether there is room for it.
     let code = known.and_then(|known| Some(code::section(page, shown, known, known.code.as_ref()?)));
     let code = page.room.part("code", code.unwrap_or_default());
-    page.is_listed.set(!code.0.is_empty());
+    shown.is_listed.set(!code.0.is_empty());
     html! {
         details.kernel id=(shown.id) open[open] {
             summary {

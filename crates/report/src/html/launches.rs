@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::parts::{bar, data_table, share_text, short_name};
+use super::parts::{bar, capital, data_table, share_text, short_name};
 use super::{Page, Shown};
 use crate::Basis;
 use crate::launches::{COLUMNS, LaunchTable, LaunchWarning, NamedKernel, cells, host_lines};
@@ -125,10 +125,4 @@ fn warnings(page: &Page<'_>, warnings: &[LaunchWarning]) -> Markup {
         }
     };
     data_table("What is unfavourable about launches", "warnings", &head, &rows)
-}
-
-/// `waves/CU` as the head of a column.
-fn capital(name: &str) -> String {
-    let mut letters = name.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -9,6 +9,7 @@ mod diff;
 mod dispatches;
 mod flow;
 mod heat;
+mod imbalance;
 mod kernel;
 mod labels;
 mod latency;
@@ -54,8 +55,6 @@ struct Page<'r> {
     kernels: Vec<Shown<'r>>,
     basis: Basis,
     room: Room,
-    /// Whether the code of the kernel whose section is being made is on the page, so that links can lead to it.
-    is_listed: Cell<bool>,
 }
 
 /// A kernel as it is shown.
@@ -68,6 +67,8 @@ struct Shown<'r> {
     amount: u64,
     /// The same of all, 0 to 1.
     share: f64,
+    /// Whether its code is on the page, so that links can lead to it: known once its section is made.
+    is_listed: Cell<bool>,
 }
 
 impl Shown<'_> {
@@ -84,8 +85,7 @@ impl Shown<'_> {
 
 impl<'r> Page<'r> {
     fn new(report: &'r Report, data: &'r PageData<'r>) -> Page<'r> {
-        let (room, is_listed) = (Room::default(), Cell::new(false));
-        let mut page = Page { report, data, kernels: Vec::new(), basis: Basis::Waves, room, is_listed };
+        let mut page = Page { report, data, kernels: Vec::new(), basis: Basis::Waves, room: Room::default() };
         let (basis, amounts) = overview::amounts(&page);
         let all: u64 = amounts.iter().fold(0, |sum, amount| sum.saturating_add(*amount));
         let variants = variants::in_order(&report.kernels, Kernel::key);
@@ -98,6 +98,7 @@ impl<'r> Page<'r> {
                 id: format!("k{}", number + 1),
                 amount: amounts[at],
                 share: amounts[at] as f64 / all.max(1) as f64,
+                is_listed: Cell::new(false),
             }
         };
         page.kernels = overview::in_order(&amounts).into_iter().enumerate().map(shown).collect();
@@ -116,7 +117,7 @@ impl<'r> Page<'r> {
     /// An address, as a link to the instruction if the page has the code of the kernel.
     fn address(&self, shown: &Shown<'_>, address: u64) -> Markup {
         html! {
-            @if self.is_listed.get() {
+            @if shown.is_listed.get() {
                 a href=(format!("#{}", shown.at(address))) { (format!("{address:x}")) }
             } @else {
                 code { (format!("{address:x}")) }
@@ -134,11 +135,16 @@ fn is_time_of(time: &KernelTime, kernel: &Kernel) -> bool {
 pub fn render(report: &Report, data: &PageData<'_>) -> String {
     let page = Page::new(report, data);
     let open = page.kernels.len() <= OPEN_KERNELS;
+    // Before what links to their code.
+    let kernels = html! {
+        @for (at, shown) in page.kernels.iter().enumerate() { (kernel::section(&page, shown, open && at == 0)) }
+    };
     document(
         "Wavetap report",
         &html! {
             a href="#overview" { "Overview" }
             @if !report.regions.is_empty() { a href="#regions" { "Ranges" } }
+            @if !report.imbalance.is_empty() { a href="#imbalance" { "Imbalance" } }
             @if !page.kernels.is_empty() { a href="#kernels" { "Kernels" } }
             @if !report.uncounted.is_empty() { a href="#uncounted" { "Not counted" } }
             @if !report.refused.is_empty() { a href="#refused" { "Refused" } }
@@ -147,14 +153,8 @@ pub fn render(report: &Report, data: &PageData<'_>) -> String {
         &html! {
             (overview::section(&page))
             (regions::section(&report.regions))
-            @if !page.kernels.is_empty() {
-                section #kernels {
-                    h2 { "Kernels" }
-                    @for (at, shown) in page.kernels.iter().enumerate() {
-                        (kernel::section(&page, shown, open && at == 0))
-                    }
-                }
-            }
+            (imbalance::section(&page))
+            @if !page.kernels.is_empty() { section #kernels { h2 { "Kernels" } (kernels) } }
             @if !report.uncounted.is_empty() { (uncounted_section(report)) }
             @if !report.refused.is_empty() { (refused_section(report)) }
             (missing_section(&page))

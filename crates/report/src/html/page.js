@@ -248,7 +248,7 @@ const applySearch = () => {
     shown += keep;
     if (!keep) hiddenIds.add(`#${kernel.id}`);
   }
-  for (const link of $$("#overview td.name a")) {
+  for (const link of $$(":is(#overview, #imbalance) td.name a")) {
     link.closest("tr").hidden = hiddenIds.has(link.getAttribute("href"));
   }
   found.textContent = words.length ? `${shown} of ${kernels.length} kernels` : "";

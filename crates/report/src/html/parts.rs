@@ -78,6 +78,12 @@ pub(super) fn data_table(caption: &str, name: &str, head: &Markup, rows: &Markup
     }
 }
 
+/// `waves/CU` as the head of a column.
+pub(super) fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// A number, or nothing.
 pub(super) fn number(value: Option<u64>) -> String {
     value.map(grouped).unwrap_or_default()

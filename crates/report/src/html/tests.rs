@@ -5,7 +5,7 @@ use crate::disassembly::{CodeKind, CodeText, InstText};
 use crate::mix::{KernelMix, MixCounts, OperationRow, OperationSum};
 use crate::{Report, RunInfo};
 use wavetap_profile::accuracy::Accuracy;
-use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, Work};
+use wavetap_profile::file::{Backend, Dimension, KernelTotals, Origin, Profile, Work};
 use wavetap_profile::map::Source;
 use wavetap_profile::time::{DispatchTime, InstructionCycles, MemoryTime, TimeProfile};
 
@@ -465,4 +465,44 @@ fn instances_of_a_template_are_told_apart() {
     lanes.dedup();
     assert_eq!(lanes.len(), 3, "{lanes:?}");
     assert!(CSS.contains("@media print") && CSS.contains("details-content"));
+}
+
+#[test]
+fn the_most_uneven_kernels_and_sites_of_ranks_are_shown() {
+    use wavetap_explain::imbalance::{Imbalance, KernelImbalance, SiteImbalance, Spread};
+    let spread = |what: &str, max: u64| Spread {
+        what: what.to_owned(),
+        min: 1,
+        min_at: "0".to_owned(),
+        mean: f64::midpoint(1.0, max as f64),
+        max,
+        max_at: "1".to_owned(),
+        imbalance: Some(max as f64 / f64::midpoint(1.0, max as f64)),
+    };
+    let site = |number: u64| SiteImbalance {
+        address: number,
+        instruction: "s_nop".to_owned(),
+        source: None,
+        probe: "branches".to_owned(),
+        kind: "scalar".to_owned(),
+        fields: vec![spread("taken", 2 + number)],
+    };
+    let kernel = |number: u64| KernelImbalance {
+        name: format!("k{number}"),
+        demangled: format!("k{number}()"),
+        target: "gfx90a".to_owned(),
+        object: "00".to_owned(),
+        totals: vec![spread("waves", 3 + 2 * number)],
+        sites: (0..3).map(|site_of| site(3 * number + site_of)).collect(),
+    };
+    let mut report = report(&[("k250", 9, None)]);
+    assert!(!render(&report, &PageData::default()).contains("id=\"imbalance\""), "nothing was kept apart");
+    let of = |by, count| Imbalance { by, count, kernels: (0..251).map(kernel).collect() };
+    report.imbalance = vec![of(Dimension::Rank, 2), of(Dimension::Host, 1)];
+    let page = render(&report, &PageData::default());
+    assert!(page.contains("Imbalance of 2 ranks") && page.contains("1 host: nothing to compare."), "{page}");
+    // Most beyond the mean first: the last kernels.
+    assert!(page.contains(">k250()<") && page.contains("k51()") && !page.contains("k50()"), "{page}");
+    assert!(page.contains("And 51 more kernels") && page.contains("And 253 more numbers of sites"), "{page}");
+    assert!(page.find(">2ee<") < page.find(">2ed<") && page.contains(">fd<") && !page.contains(">fc<"), "{page}");
 }

@@ -36,7 +36,7 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, time: &KernelTime) -> 
         }
     };
     // The listing has the cycles of all.
-    let most = if page.is_listed.get() { SHOWN } else { costliest.len() };
+    let most = if shown.is_listed.get() { SHOWN } else { costliest.len() };
     let rows = html! { @for each in costliest.iter().take(most) { (row(each)) } };
     let table = html! {
         p.facts { (kernel_facts(time).join(" · ")) }
