@@ -54,7 +54,7 @@ cargo clippy --version >/dev/null 2>&1 || die "this Rust toolchain has no clippy
 if [ "$full" = 1 ]; then
     python3 -m pip --version >/dev/null 2>&1 || packages="$packages python3-pip"
     command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
-    packages="$packages openmpi-bin debootstrap"
+    packages="$packages openmpi-bin slurm-wlm munge debootstrap"
 fi
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 command -v dpkg-query >/dev/null ||

@@ -1,13 +1,14 @@
 //! Ranks that a real `mpirun` starts: one profile each, which add up to what one process counts, as often as there are
 //! ranks. Open MPI is a package of `./test.sh --full`; elsewhere the test says that it is missing.
 
-use std::fs;
 use std::path::Path;
 
 use rewriter_tests::command::{self, Finished};
 use rewriter_tests::place::root;
 use serde_json::Value;
-use wavetap::profile::file::{Dimension, Profile};
+use wavetap::profile::file::Dimension;
+
+use super::{has_program, read};
 
 const RANKS: u32 = 2;
 
@@ -16,15 +17,9 @@ fn run(program: &Path, arguments: &[&str], folder: &Path) -> Finished {
     ended.unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-fn read(path: &Path) -> Profile {
-    Profile::from_json(&fs::read(path).expect("a file")).expect("a profile")
-}
-
 #[test]
 fn ranks_have_a_profile_each_and_add_up() {
-    let found =
-        std::env::var_os("PATH").is_some_and(|paths| std::env::split_paths(&paths).any(|p| p.join("mpirun").is_file()));
-    if !found {
+    if !has_program("mpirun") {
         assert!(!rewriter_tests::full(), "mpirun is missing (Debian: openmpi-bin)");
         eprintln!("skipped: mpirun is missing (Debian: openmpi-bin)");
         return;
