@@ -32,7 +32,10 @@ pub use capture::{CaptureArgs, ReplayArgs, ReplayHereArgs};
 pub use check::{CheckArgs, CheckFormat};
 pub use compare::CompareArgs;
 pub use doctor::DoctorArgs;
-pub use export::{CountUnit, ExportArgs, ExportForm, PartitionChoice};
+pub use export::{
+    AccessesArgs, CountUnit, CountedArgs, CsvArgs, ExportArgs, ExportForm, FoldedArgs, FoundArgs, HeatMapArgs,
+    LcovArgs, ParquetArgs, PartitionChoice, SitesArgs, ToFileArgs, TraceArgs, ViewerArgs,
+};
 pub use findings::{FailOn, FindingsFormat};
 pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
 pub use merge::{KeptApart, MergeArgs};

@@ -52,9 +52,11 @@ pub fn after_application(line: &[OsString], subcommand: &Subcommand) -> Option<S
 /// Puts a tip into a usage error whose own does not help.
 pub fn add_tip(error: &mut clap::Error, line: &[OsString]) {
     let tip = match (error.kind(), error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::InvalidArg)) {
-        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word)), _) => in_place_of_subcommand(word),
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word)), _) => in_place_of_subcommand(word, line),
         (ErrorKind::UnknownArgument, _, Some(ContextValue::String(argument))) if argument.starts_with('-') => {
-            to_a_file(argument, line).or_else(|| of_another(argument, line))
+            before_subcommand(argument, line)
+                .or_else(|| to_a_file(argument, line))
+                .or_else(|| of_another(argument, line))
         }
         (ErrorKind::UnknownArgument, _, Some(ContextValue::String(argument))) => {
             list_without_commas(line).or_else(|| without_its_option(argument, line))
@@ -66,13 +68,30 @@ pub fn add_tip(error: &mut clap::Error, line: &[OsString]) {
     }
 }
 
-/// What to say of an application or of `help` where a subcommand was expected.
-fn in_place_of_subcommand(word: &str) -> Option<String> {
+/// What to say of an application or of `help` where a subcommand was expected, or of a form that is unknown.
+fn in_place_of_subcommand(word: &str, line: &[OsString]) -> Option<String> {
+    let command = command();
+    let before = line.iter().position(|given| given == word).unwrap_or_default();
+    if let Some(given) = given(&command, &line[..before]) {
+        let known: Vec<&str> = given.get_subcommands().map(Command::get_name).collect();
+        return Some(format!("there are {}", known.join(", ")));
+    }
     if word == "help" {
         return Some("`wavetap --help` and `wavetap COMMAND --help` show help".to_owned());
     }
     let is_file = word.contains('/') || Path::new(word).is_file();
     is_file.then(|| format!("to profile an application: `wavetap profile {word}`"))
+}
+
+/// What to say of an option of a subcommand's subcommand that is before it: `export --time FILE trace`.
+fn before_subcommand(option: &str, line: &[OsString]) -> Option<String> {
+    let command = command();
+    let given = given(&command, line)?;
+    let option = option.split(['=', ' ']).next().unwrap_or_default();
+    let name = given.get_bin_name()?;
+    let is_nested = name.split(' ').count() > 2;
+    (is_nested && given.get_arguments().any(|arg| is_named(arg, option)))
+        .then(|| format!("{option} comes after the form: `{name} {option} …`"))
 }
 
 /// What to say of `-o` where only reports are written.
@@ -98,9 +117,19 @@ fn without_its_option(file: &str, line: &[OsString]) -> Option<String> {
     (missing("-o") && given.get_name() == "rewrite").then(|| format!("the output is named with -o: -o {file}"))
 }
 
-/// The subcommand of a line.
+/// The subcommand of a line: of one that has subcommands, its subcommand.
 fn given<'c>(command: &'c Command, line: &[OsString]) -> Option<&'c Command> {
-    line.iter().skip(1).find_map(|word| command.find_subcommand(word))
+    let mut given = None;
+    for word in line.iter().skip(1) {
+        given = given.unwrap_or(command).find_subcommand(word).or(given);
+    }
+    given
+}
+
+/// What options are given to: subcommands, or their subcommands.
+fn leaves(command: &Command) -> Vec<&Command> {
+    let leaves = |command| if Command::has_subcommands(command) { leaves(command) } else { vec![command] };
+    command.get_subcommands().flat_map(leaves).collect()
 }
 
 /// What to say of a list whose values are separated by blanks, if there is one: `--modes lds global`.
@@ -140,12 +169,21 @@ fn joined_list(line: &[OsString], first: usize, last: usize, list: &Arg) -> Opti
 fn of_another(option: &str, line: &[OsString]) -> Option<String> {
     let option = option.split(['=', ' ']).next().unwrap_or_default();
     let command = command();
-    let given = given(&command, line).map(Command::get_name);
-    let others: Vec<String> = command
-        .get_subcommands()
-        .filter(|other| Some(other.get_name()) != given && other.get_arguments().any(|arg| is_named(arg, option)))
-        .map(|other| format!("`wavetap {}`", other.get_name()))
+    let given = given(&command, line).and_then(Command::get_bin_name);
+    let name = |other: &Command| other.get_bin_name().unwrap_or_default().to_owned();
+    let mut others: Vec<String> = leaves(&command)
+        .into_iter()
+        .filter(|other| other.get_bin_name() != given && other.get_arguments().any(|arg| is_named(arg, option)))
+        .map(name)
         .collect();
+    // Of a form, what other forms have is what is meant.
+    let siblings = given.filter(|given| given.split(' ').count() > 2).and_then(|given| given.rsplit_once(' '));
+    if let Some((parent, _)) = siblings
+        && others.iter().any(|other| other.starts_with(parent))
+    {
+        others.retain(|other| other.starts_with(parent));
+    }
+    let others: Vec<String> = others.into_iter().map(|other| format!("`{other}`")).collect();
     let said = match &others[..] {
         [] => return None,
         [one] => one.clone(),
@@ -260,6 +298,12 @@ mod tests {
             ("wavetap report p -o x", "--report FILE writes the report to a file, --html OUT a page"),
             ("wavetap mix app p", "--counters p"),
             ("wavetap rewrite app out", "the output is named with -o: -o out"),
+            ("wavetap export csv app p", "--counters p"),
+            ("wavetap export csv app --counters p --count lanes", "--count is an option of `wavetap export lcov`"),
+            ("wavetap export lcov app --time t", "--time is an option of `wavetap export trace`, "),
+            ("wavetap export --time t trace", "--time comes after the form: `wavetap export trace --time …`"),
+            ("wavetap export tape app", "there are trace, folded, csv, "),
+            ("wavetap ./tape export", "to profile an application: `wavetap profile ./tape`"),
         ] {
             let text = tip(line);
             assert!(text.contains(said), "{line}: {text}");

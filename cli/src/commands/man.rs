@@ -1,5 +1,6 @@
 //! `wavetap man`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory};
@@ -16,12 +17,16 @@ pub fn run(args: &ManArgs) -> Result<ExitCode> {
     }
     let mut command = Cli::command();
     command.build();
-    let shown = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
-    for page in std::iter::once(&command).chain(shown) {
-        let (name, text) = page_of(page)?;
-        files::write(&folder.join(name), &text, true, None)?;
-    }
+    write_pages(&command, folder)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of a command and those of its subcommands.
+fn write_pages(command: &Command, folder: &Path) -> Result<()> {
+    let (name, text) = page_of(command)?;
+    files::write(&folder.join(name), &text, true, None)?;
+    let mut shown = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    shown.try_for_each(|subcommand| write_pages(subcommand, folder))
 }
 
 /// The name of a page's file, and the page.

@@ -15,7 +15,6 @@ pub mod memory;
 pub mod merge;
 pub mod mix;
 mod orders;
-mod parquet;
 pub mod profile;
 pub mod replay;
 pub mod report;

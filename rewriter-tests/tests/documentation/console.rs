@@ -185,18 +185,22 @@ fn help_has_no_banned_words() {
         command::run(&wavetap, arguments, &[], here).and_then(|run| run.exited(0)).expect("help").out()
     };
     let summary = help(&["--help"]);
-    let names: Vec<&str> = summary
-        .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')))
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
-    assert!(names.len() > 8, "{names:?}");
+    let listed = |text: &str, head: &str| -> Vec<String> {
+        text.lines()
+            .skip_while(|line| *line != head)
+            .skip(1)
+            .take_while(|line| !line.is_empty())
+            .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')))
+            .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+            .collect()
+    };
+    let names = listed(&summary, "Commands:");
+    let forms = listed(&help(&["export", "--help"]), "Forms:");
+    assert!(names.len() > 8 && forms.len() > 8, "{names:?} {forms:?}");
     let mut wrong = Vec::new();
-    for (name, text) in names.iter().map(|name| (*name, help(&[name, "--help"]))).chain([("wavetap", summary.clone())])
-    {
+    let of_command = names.iter().map(|name| (name.clone(), help(&[name, "--help"])));
+    let of_form = forms.iter().map(|form| (format!("export {form}"), help(&["export", form, "--help"])));
+    for (name, text) in of_command.chain(of_form).chain([("wavetap".to_owned(), summary.clone())]) {
         wrong.extend(words::banned(&text).map(|word| format!("wavetap {name} --help: {word:?}")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

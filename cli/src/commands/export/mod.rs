@@ -1,166 +1,168 @@
-//! `wavetap export`: what was measured, in the forms of other tools.
+//! `wavetap export`: what was measured, in the forms of other tools, one file each.
+
+mod accesses;
+mod csv;
+mod findings;
+mod folded;
+mod heat_map;
+mod lcov;
+mod parquet;
+mod sites;
+mod trace;
+mod viewer;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
-use wavetap::explain::coverage::{Coverage, CoverageUnit};
-use wavetap::pipeline::{self, CoverageInputs, RunInputs};
-use wavetap::profile::file::{KernelTotals, Profile};
+use wavetap::files::Contents;
+use wavetap::pipeline::{self, Selection};
+use wavetap::profile::file::Profile;
 use wavetap::profile::time::{KernelTime, TimeProfile};
-use wavetap::report::export::{folded, lcov, records, sites, tables, trace, viewer};
-use wavetap::report::findings::{remarks, sarif};
-use wavetap::report::memory::MappedWorkgroups;
+use wavetap::report::export::records::NamedRecords;
+use wavetap::report::mix::MixReport;
 use wavetap::stderr_line;
 
-use super::{parquet, report};
-use crate::args::{CountUnit, ExportArgs, ExportForm};
-use crate::{files, folder, launch, map_file, output, sources};
+use crate::args::{CountedArgs, ExportArgs, ExportForm, RegionArgs, SelectArgs, ToFileArgs};
+use crate::map_file;
+use crate::{files, output};
 
 /// Exit code: something could not be read.
 const REFUSED: u8 = 1;
 
-/// Writes it.
+/// Writes the form.
 pub fn run(args: &ExportArgs) -> Result<ExitCode> {
-    if args.all_workgroups && args.form != ExportForm::HeatMap {
-        return Err(Error::unsupported("--all-workgroups is of the form heat-map"));
-    }
-    if (args.run.is_some() || args.partition.is_some()) && args.form != ExportForm::Parquet {
-        return Err(Error::unsupported("--run and --partition are of the form parquet"));
-    }
-    let of_coverage = args.test_name.is_some() || args.count.is_some() || !args.source_path.is_empty();
-    if of_coverage && args.form != ExportForm::Lcov {
-        return Err(Error::unsupported("--test-name, --count and --source-path are of the form lcov"));
-    }
-    match args.form {
-        ExportForm::Viewer => return of_waves(args),
-        ExportForm::Parquet => return parquet::run(args),
-        _ => {}
-    }
-    if let Some(path) = &args.output {
-        files::may_write(path, args.force)?;
-    }
-    args.region.check_time(args.time.as_deref())?;
-    let mut unread = Vec::new();
-    let mut uncovered = Vec::new();
-    let text = match (&args.file, &args.counters[..], &args.time) {
-        (Some(file), [_, ..], _) if args.form.is_of_findings() => of_findings(args, file, &mut unread)?,
-        (Some(file), [counters], None) if args.form == ExportForm::Lcov => {
-            let coverage = coverage(args, file, counters)?;
-            (unread, uncovered) = (coverage.unread.clone(), coverage.missing.clone());
-            lcov::lcov(&coverage, args.test_name.as_deref().unwrap_or_default())?
-        }
-        (Some(file), [counters], None) => of_counters(args, file, counters, &mut unread)?,
-        (None, [counters], None) if args.form == ExportForm::Sites => of_sites(args, &args.region.read(counters)?)?,
-        (None, [], Some(time)) => of_time(args.form, time)?,
-        _ => return Err(Error::unsupported(args.form.needs())),
-    };
-    match &args.output {
-        Some(path) => files::write(path, text.as_bytes(), args.force, None)?,
-        None => output::stdout(text.as_bytes())?,
-    }
-    for part in &unread {
-        stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
-    }
-    for part in &uncovered {
-        stderr_line!("wavetap: not known: {}", part.replace(['\n', '\r'], " "));
-    }
-    Ok(if unread.is_empty() && uncovered.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
-}
-
-/// A folder for AMD's viewer.
-fn of_waves(args: &ExportArgs) -> Result<ExitCode> {
-    let (None, [], Some(time), Some(target)) = (&args.file, &args.counters[..], &args.time, &args.output) else {
-        return Err(Error::unsupported(args.form.needs()));
-    };
-    args.region.check_time(Some(time))?;
-    folder::may_write(target, args.force, viewer::is_of_folder)?;
-    let profile = TimeProfile::from_json(&files::read(time)?).within(|| time.display().to_string())?;
-    let selection = args.select.selection();
-    let names: Vec<&str> = profile.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
-    selection.check_kernels(&names).within(|| time.display().to_string())?;
-    let is_selected = |kernel: &KernelTime| selection.has_kernel(&kernel.name) && selection.has_target(&kernel.target);
-    let written = viewer::folder(&profile, is_selected, |path| sources::read(Path::new(path)))
-        .within(|| time.display().to_string())?;
-    folder::write(target, &written, args.force, viewer::is_of_folder)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// What modelled time has a form for.
-fn of_time(form: ExportForm, path: &Path) -> Result<String> {
-    let read = || TimeProfile::from_json(&files::read(path)?).within(|| path.display().to_string());
-    match form {
-        ExportForm::Trace => output::json(&trace::chrome_trace(&read()?)),
-        ExportForm::Folded => Ok(folded::of_time(&read()?)),
-        _ => Err(Error::unsupported(form.needs())),
+    match &args.form {
+        ExportForm::Trace(args) => trace::run(args),
+        ExportForm::Folded(args) => folded::run(args),
+        ExportForm::Csv(args) => csv::run(args),
+        ExportForm::Sites(args) => sites::run(args),
+        ExportForm::Accesses(args) => accesses::run(args),
+        ExportForm::HeatMap(args) => heat_map::run(args),
+        ExportForm::Sarif(args) => findings::sarif(&args.found),
+        ExportForm::Remarks(args) => findings::remarks(&args.found),
+        ExportForm::Viewer(args) => viewer::run(args),
+        ExportForm::Parquet(args) => parquet::run(args),
+        ExportForm::Lcov(args) => lcov::run(args),
     }
 }
 
-/// What counts, or recorded accesses, have a form for.
-fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec<String>) -> Result<String> {
-    let data = map_file::open(file)?;
-    let profile = args.region.read(counters)?;
-    let selection = args.select.selection();
-    let place = || file.display().to_string();
-    pipeline::check_selection(&data, &selection).within(place)?;
-    match args.form {
-        ExportForm::Folded | ExportForm::Csv => {
-            let mix = pipeline::mix(&data, &selection, &profile).within(place)?;
-            unread.clone_from(&mix.unread);
-            if args.form == ExportForm::Csv { tables::tables(&mix, &profile) } else { Ok(folded::of_mix(&mix)) }
-        }
-        ExportForm::Accesses => records::accesses(&pipeline::recorded(&data, &selection, &profile).within(place)?),
-        ExportForm::HeatMap => {
-            let mapped = if args.all_workgroups { MappedWorkgroups::All } else { MappedWorkgroups::First };
-            Ok(records::heat_maps(&pipeline::recorded(&data, &selection, &profile).within(place)?, mapped))
-        }
-        _ => Err(Error::unsupported(args.form.needs())),
+/// A form that is a text, and what is missing from it.
+#[derive(Default)]
+struct Made {
+    text: String,
+    /// Parts of the program that could not be read.
+    unread: Vec<String>,
+    /// What was not counted.
+    unknown: Vec<String>,
+}
+
+impl From<String> for Made {
+    fn from(text: String) -> Self {
+        Made { text, ..Made::default() }
     }
 }
 
-/// Which lines, branches and functions were executed.
-fn coverage(args: &ExportArgs, file: &Path, counters: &Path) -> Result<Coverage> {
-    let data = map_file::open(file)?;
-    let profile = args.region.read(counters)?;
-    let selection = args.select.selection();
-    let unit = match args.count {
-        Some(CountUnit::Lanes) => CoverageUnit::Lanes,
-        Some(CountUnit::Waves) | None => CoverageUnit::Waves,
-    };
-    let name = |file: &str| sources::place(file, &args.source_path);
-    let inputs = CoverageInputs { profile: &profile, unit, file: &name };
-    pipeline::check_selection(&data, &selection)
-        .and_then(|()| pipeline::coverage(&data, &selection, &inputs))
-        .within(|| file.display().to_string())
+/// Makes a form and writes it; before that, whether it may be written is checked.
+fn write(out: &ToFileArgs, make: impl FnOnce() -> Result<Made>) -> Result<ExitCode> {
+    if let Some(path) = &out.output {
+        files::may_write(path, out.force)?;
+    }
+    let made = make()?;
+    match &out.output {
+        Some(path) => files::write(path, made.text.as_bytes(), out.force, None)?,
+        None => output::stdout(made.text.as_bytes())?,
+    }
+    say(&made.unread, "not readable");
+    say(&made.unknown, "not known");
+    Ok(ended(made.unread.is_empty() && made.unknown.is_empty()))
 }
 
-/// The sites of the selected kernels.
-fn of_sites(args: &ExportArgs, profile: &Profile) -> Result<String> {
-    let selection = args.select.selection();
-    let names: Vec<&str> = profile.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
-    selection.check_kernels(&names).within(|| "the profile".to_owned())?;
-    let ran: BTreeSet<&str> = profile.kernels.iter().map(|kernel| kernel.target.as_str()).collect();
+/// Names what is missing on standard error.
+fn say(parts: &[String], what: &str) {
+    for part in parts {
+        stderr_line!("wavetap: {what}: {}", part.replace(['\n', '\r'], " "));
+    }
+}
+
+/// The exit code of what has all, or not.
+fn ended(is_all: bool) -> ExitCode {
+    if is_all { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
+}
+
+/// A program and what was counted in a run of it.
+struct Counted<'a> {
+    data: Contents,
+    profile: Profile,
+    selection: Selection,
+    file: &'a Path,
+}
+
+impl<'a> Counted<'a> {
+    /// Opens both.
+    ///
+    /// # Errors
+    /// If one cannot be read, or nothing is selected.
+    fn open(file: &'a Path, counters: &Path, region: &RegionArgs, select: &SelectArgs) -> Result<Counted<'a>> {
+        let data = map_file::open(file)?;
+        let profile = region.read(counters)?;
+        let counted = Counted { data, profile, selection: select.selection(), file };
+        pipeline::check_selection(&counted.data, &counted.selection).within(|| counted.place())?;
+        Ok(counted)
+    }
+
+    /// The same of a form that needs both.
+    fn of(args: &'a CountedArgs) -> Result<Counted<'a>> {
+        Counted::open(&args.file, &args.counters, &args.region, &args.select)
+    }
+
+    /// Where errors are.
+    fn place(&self) -> String {
+        self.file.display().to_string()
+    }
+
+    /// What kernels executed.
+    fn mix(&self) -> Result<MixReport> {
+        pipeline::mix(&self.data, &self.selection, &self.profile).within(|| self.place())
+    }
+
+    /// Recorded accesses.
+    fn recorded(&self) -> Result<Vec<NamedRecords>> {
+        pipeline::recorded(&self.data, &self.selection, &self.profile).within(|| self.place())
+    }
+}
+
+/// Refuses a selection that has none of these kernels, of which name and target are given.
+fn check(selection: &Selection, kernels: impl Iterator<Item = (String, String)>, place: &str) -> Result<()> {
+    let (names, ran): (Vec<String>, BTreeSet<String>) = kernels.unzip();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    selection.check_kernels(&names).within(|| place.to_owned())?;
     if !ran.is_empty() && !ran.iter().any(|target| selection.has_target(target)) {
-        let ran: Vec<&str> = ran.into_iter().collect();
-        return Err(Error::malformed(format!("--target: the profile has no kernel of it, only of {}", ran.join(", "))));
+        let ran: Vec<String> = ran.into_iter().collect();
+        return Err(Error::malformed(format!("--target: {place} has no kernel of it, only of {}", ran.join(", "))));
     }
-    let is_selected =
-        |kernel: &&KernelTotals| selection.has_kernel(&kernel.name) && selection.has_target(&kernel.target);
-    sites::sites(profile.kernels.iter().filter(is_selected))
+    Ok(())
 }
 
-/// All that was found.
-fn of_findings(args: &ExportArgs, file: &Path, unread: &mut Vec<String>) -> Result<String> {
-    let data = map_file::open(file)?;
-    pipeline::check_selection(&data, &args.select.selection()).within(|| file.display().to_string())?;
-    let profiles = args.counters.iter().map(|path| args.region.read(path)).collect::<Result<Vec<Profile>>>()?;
-    let (profile, recorded) = launch::counted_and_recorded(&profiles)?;
-    let profile = profile.ok_or_else(|| Error::unsupported(args.form.needs()))?;
-    let time = args.time.as_deref().map(|path| report::time_of(path, profile)).transpose()?;
-    let (name, base) = (file.to_string_lossy(), files::current_folder());
-    let inputs = RunInputs { profile, recorded, time: time.as_ref(), board: None, file: &name, base: base.as_deref() };
-    let log = pipeline::findings(&data, &args.select.selection(), inputs).within(|| file.display().to_string())?;
-    unread.clone_from(&log.unread);
-    if args.form == ExportForm::Sarif { output::json(&sarif(&log)) } else { Ok(remarks(&log)) }
+/// Whether a kernel of this name and target is selected.
+fn is_selected(selection: &Selection, name: &str, target: &str) -> bool {
+    selection.has_kernel(name) && selection.has_target(target)
+}
+
+/// Reads modelled time.
+///
+/// # Errors
+/// If it cannot be read, or nothing is selected.
+fn modelled(path: &Path, select: &SelectArgs) -> Result<(TimeProfile, Selection)> {
+    let time = TimeProfile::from_json(&files::read(path)?).within(|| path.display().to_string())?;
+    let selection = select.selection();
+    let kernels = time.kernels.iter().map(|kernel| (kernel.name.clone(), kernel.target.clone()));
+    check(&selection, kernels, &path.display().to_string())?;
+    Ok((time, selection))
+}
+
+/// Whether the modelled time of a kernel is selected.
+fn has_time(selection: &Selection, kernel: &KernelTime) -> bool {
+    is_selected(selection, &kernel.name, &kernel.target)
 }

@@ -11,7 +11,7 @@ use wavetap::code_object::digest;
 
 use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::pipeline::{self, RunInputs};
-use wavetap::profile::file::{KernelTotals, Profile};
+use wavetap::profile::file::Profile;
 use wavetap::profile::journal;
 use wavetap::profile::{probes, schema::KindSchema};
 use wavetap::report::export::records::NamedRecords;
@@ -20,21 +20,18 @@ use wavetap::stderr_line;
 use wavetap_dataset::tables::{self, Source, Table};
 use wavetap_dataset::{DESCRIPTION, Dataset, Part, Partition, SCHEMA};
 
-use crate::args::{ExportArgs, ExportForm, PartitionChoice};
+use super::{ended, is_selected, say};
+use crate::args::{ParquetArgs, PartitionChoice};
 use crate::profile_files::{self, Inputs};
 use crate::progress::FilesRead;
 use crate::{files, map_file, output};
 
 /// The run of profiles that are not said to be of one.
 const RUN: &str = "run";
-/// Exit code: something could not be read.
-const REFUSED: u8 = 1;
 
 /// Adds the profiles to a dataset.
-pub fn run(args: &ExportArgs) -> Result<ExitCode> {
-    let (Some(root), [_, ..], None) = (&args.output, &args.counters[..], &args.time) else {
-        return Err(Error::unsupported(ExportForm::Parquet.needs()));
-    };
+pub fn run(args: &ParquetArgs) -> Result<ExitCode> {
+    let root = &args.output;
     let run = args.run.as_deref().unwrap_or(RUN);
     let old = described(root)?;
     let partition = match (args.partition, old["partition"].as_str().and_then(Partition::of_name)) {
@@ -114,10 +111,8 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     }
     unread.sort();
     unread.dedup();
-    for part in &unread {
-        stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
-    }
-    Ok(if unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+    say(&unread, "not readable");
+    Ok(ended(unread.is_empty()))
 }
 
 /// What tells a profile from others: runs that did the same have files that are the same, and count all the same.
@@ -136,20 +131,18 @@ fn add(seen: &mut Vec<KindSchema>, kind: &KindSchema) {
 }
 
 /// The profile with the selected kernels alone.
-fn selected(args: &ExportArgs, profile: &Profile) -> Result<Profile> {
+fn selected(args: &ParquetArgs, profile: &Profile) -> Result<Profile> {
     let selection = args.select.selection();
     let names: Vec<&str> = profile.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
     selection.check_kernels(&names)?;
     let mut selected = profile.clone();
-    let is_selected =
-        |kernel: &KernelTotals| selection.has_kernel(&kernel.name) && selection.has_target(&kernel.target);
-    selected.kernels.retain(is_selected);
+    selected.kernels.retain(|kernel| is_selected(&selection, &kernel.name, &kernel.target));
     Ok(selected)
 }
 
 /// What the program says beside a profile of it: findings and recorded accesses.
 fn beside(
-    args: &ExportArgs,
+    args: &ParquetArgs,
     program: &[u8],
     profile: &Profile,
     unread: &mut Vec<String>,

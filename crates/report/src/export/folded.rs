@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::mix::MixReport;
 use wavetap_profile::map::Source;
-use wavetap_profile::time::TimeProfile;
+use wavetap_profile::time::{KernelTime, TimeProfile};
 
 /// Instructions that waves issued, by kernel and source line.
 #[must_use]
@@ -17,10 +17,10 @@ pub fn of_mix(mix: &MixReport) -> String {
     folded(stacks)
 }
 
-/// Modelled cycles that waves were at instructions, by kernel and source line.
+/// Modelled cycles that waves were at instructions, by selected kernel and source line.
 #[must_use]
-pub fn of_time(time: &TimeProfile) -> String {
-    let stacks = time.kernels.iter().flat_map(|kernel| {
+pub fn of_time(time: &TimeProfile, is_selected: impl Fn(&KernelTime) -> bool) -> String {
+    let stacks = time.kernels.iter().filter(|kernel| is_selected(kernel)).flat_map(|kernel| {
         let instructions = kernel.instructions.iter();
         instructions.map(|at| (kernel.demangled.as_str(), at.source.as_ref(), at.modelled_cycles()))
     });
