@@ -10,6 +10,7 @@ use wavetap_profile::bounds::{NEAR, OutOfBounds};
 use wavetap_profile::check::{Access, AccessKind, Allocation, Class, CodePlace, Executor, Finding};
 use wavetap_profile::file::{KernelTotals, Profile, SiteTotals};
 use wavetap_profile::launches::NotCounted;
+use wavetap_profile::probes::bounds;
 
 use super::Program;
 use crate::pipeline::{Object, Options, Selection, objects, probe};
@@ -78,6 +79,16 @@ fn not_checked(profile: &Profile) -> Vec<String> {
     for kernel in &profile.kernels {
         for callee in &kernel.uncounted_callees {
             lines.push(format!("function {callee}, which kernel {} may call", kernel.demangled));
+        }
+        for site in &kernel.sites {
+            let (executions, at) = (bounds::unchecked(&site.counts), site.address);
+            if executions > 0 {
+                let (name, text) = (&kernel.demangled, &site.instruction);
+                lines.push(format!(
+                    "kernel {name}, {text} ({at:#x}): its buffer is swizzled, or of another kind that is not checked, \
+                     in {executions} executions"
+                ));
+            }
         }
         let lost = kernel.dropped + kernel.unfinished;
         if lost > 0 {

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use wavetap_profile::accesses::AllocatedRange;
-use wavetap_profile::file::{KernelTotals, Profile};
+use wavetap_profile::file::{KernelTotals, Profile, SiteTotals};
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
+use wavetap_profile::probes::bounds;
 
 /// An instruction that accessed global memory outside of what was allocated, and the first time that it did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +45,33 @@ pub struct BadAccess {
     pub distance: Option<i64>,
 }
 
+/// A buffer instruction that ran with a descriptor whose accesses cannot be checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UncheckedAccess {
+    /// Original virtual address of the instruction.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
+    pub address: u64,
+    /// The instruction as printed.
+    pub instruction: String,
+    /// Source line.
+    pub source: Option<Source>,
+    /// Executions that were not checked, in all dispatches.
+    pub executions: u64,
+}
+
+/// Those of a kernel, by address.
+pub(crate) fn unchecked_of_kernel(totals: &KernelTotals) -> Vec<UncheckedAccess> {
+    let of_site = |site: &SiteTotals| UncheckedAccess {
+        address: site.address,
+        instruction: site.instruction.clone(),
+        source: site.source.clone(),
+        executions: bounds::unchecked(&site.counts),
+    };
+    totals.sites.iter().map(of_site).filter(|access| access.executions > 0).collect()
+}
+
 /// Those of a kernel, by its place in the profile; of several dispatches the first one. By address.
 pub(crate) fn of_kernel(profile: &Profile, place: usize, totals: &KernelTotals) -> Vec<BadAccess> {
     let mut found: Vec<BadAccess> = Vec::new();
@@ -52,7 +80,7 @@ pub(crate) fn of_kernel(profile: &Profile, place: usize, totals: &KernelTotals) 
     of_kernel.dedup_by_key(|bad| bad.site);
     for bad in of_kernel {
         let Some(site) = totals.sites.get(bad.site as usize) else { continue };
-        let [executions, lanes] = *site.counts.values() else { continue };
+        let [executions, lanes, ..] = *site.counts.values() else { continue };
         // Of a dispatch that a fault ended the first execution alone is known.
         let (executions, lanes) = (executions.max(1), lanes.max(bad.lanes.count_ones().into()).max(1));
         found.push(BadAccess {

@@ -37,7 +37,7 @@ pub mod variants;
 pub mod words;
 
 pub use address::HexAddress;
-pub use bad_access::BadAccess;
+pub use bad_access::{BadAccess, UncheckedAccess};
 pub use basis::Basis;
 pub use report::{Kernel, REPORT_SCHEMA, Report, RunInfo};
 pub use sections::{

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bad_access::{self, BadAccess};
+use crate::bad_access::{self, BadAccess, UncheckedAccess};
 use crate::imbalance::{self, Imbalance};
 use crate::launches::{self, Launch, LaunchOccupancy, LaunchTable};
 use crate::regions::{self, RegionRow};
@@ -148,6 +148,9 @@ pub struct Kernel {
     /// Instructions that accessed global memory outside of what was allocated, where that was checked, by address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub out_of_bounds: Vec<BadAccess>,
+    /// Buffer instructions of which executions were not checked, because of their descriptors, by address.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchecked_accesses: Vec<UncheckedAccess>,
     /// Waits and what they wait for, the costliest first; empty where the original code was not at hand. *Predicted*,
     /// never measured.
     #[serde(default)]
@@ -292,6 +295,7 @@ impl Kernel {
             work: totals.work,
             sections: Sections::of(&totals.sites),
             out_of_bounds: bad_access::of_kernel(profile, place, totals),
+            unchecked_accesses: bad_access::unchecked_of_kernel(totals),
             waits: Vec::new(),
             chains: Vec::new(),
         }

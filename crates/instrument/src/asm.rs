@@ -339,6 +339,19 @@ impl Asm {
         }
     }
 
+    /// The sum of a vector register and an operand, whose carry goes to a mask.
+    pub(crate) fn add_with_carry(&mut self, to: u16, carry: Value, a: Value, b: u16) -> Result<()> {
+        let operands = [v(to), carry, a, v(b)];
+        self.op("v_add_co_u32_e64", &operands).or_else(|_| self.op("v_add_co_u32", &operands))?;
+        self.states_of_scalars(2)
+    }
+
+    /// The sum of a vector register and the carry in a mask, which is destroyed.
+    pub(crate) fn add_carry(&mut self, to: u16, carry: Value, from: u16) -> Result<()> {
+        let operands = [v(to), carry, c(0), v(from), carry];
+        self.op("v_addc_co_u32_e64", &operands).or_else(|_| self.op("v_add_co_ci_u32_e64", &operands))
+    }
+
     /// An atomic that returns what was there, which is not at once. Destroys what [`Asm::global`] does.
     pub fn global_returning(&mut self, operation: &str, to: Value, g: Global, data: Value) -> Result<()> {
         let returns = |modifiers: &mut Modifiers, target: Target| match target.has_cache_scope() {

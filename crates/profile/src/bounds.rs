@@ -66,7 +66,7 @@ pub const STEPS: [u32; 3] = [6, 10, 16];
 /// Bytes from an allocation up to which a wrong address is taken for one of it.
 pub const NEAR: i128 = 1 << 30;
 /// Counters of a site.
-const COUNTERS: u32 = 2;
+const COUNTERS: u32 = 3;
 
 /// The first bad access of a site in a dispatch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -278,7 +278,7 @@ mod tests {
     fn ranges_are_sorted_and_joined_where_they_overlap_alone() {
         let apertures = Apertures { shared: 1, private: 2 };
         let ranges = vec![range(0x3000, 0x100), range(0x1000, 0x100), range(0x1080, 0x100), range(0x1180, 8)];
-        let checked = Checked::new(ranges, apertures, HEADER + 16, 64).unwrap();
+        let checked = Checked::new(ranges, apertures, HEADER + 24, 64).unwrap();
         assert_eq!(checked.ranges, [range(0x1000, 0x180), range(0x1180, 8), range(0x3000, 0x100)]);
         let bytes = checked.to_bytes(0x7000);
         let wide = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
@@ -302,10 +302,10 @@ mod tests {
     #[test]
     fn the_nearest_range_is_named() {
         let ranges = vec![range(0x1000, 0x100), range(0x3000, 0x100)];
-        let checked = Checked::new(ranges, Apertures { shared: 1, private: 2 }, HEADER + 32, 32).unwrap();
+        let checked = Checked::new(ranges, Apertures { shared: 1, private: 2 }, HEADER + 48, 32).unwrap();
         let mut slots = vec![0; 128];
-        assert_eq!((slot(HEADER), slot(HEADER + 16)), (0, 64));
-        assert_eq!((claim(HEADER), claim(HEADER + 16)), (4, 8));
+        assert_eq!((slot(HEADER), slot(HEADER + 24)), (0, 64));
+        assert_eq!((claim(HEADER), claim(HEADER + 24)), (4, 8));
         assert_eq!((checked.before(), checked.slots_bytes()), (64, 128));
         let second = &mut slots[64..];
         second[0] = 0x10;

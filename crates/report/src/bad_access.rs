@@ -1,7 +1,7 @@
 //! Accesses out of bounds, as text.
 
 use crate::style::{Style, counted, place};
-use wavetap_explain::BadAccess;
+use wavetap_explain::{BadAccess, UncheckedAccess};
 use wavetap_profile::bounds::NEAR;
 
 /// Instructions listed for each kernel. JSON has all of them.
@@ -30,6 +30,24 @@ pub(crate) fn lines(found: &[BadAccess], style: Style, lines: &mut Vec<String>) 
     }
     if found.len() > SHOWN {
         lines.push(format!("    and {} more: --format json has all", found.len() - SHOWN));
+    }
+}
+
+/// The lines of a kernel's accesses that were not checked.
+pub(crate) fn unchecked_lines(unchecked: &[UncheckedAccess], style: Style, lines: &mut Vec<String>) {
+    if unchecked.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    let instructions = counted(unchecked.len() as u64, "buffer instruction", "buffer instructions");
+    lines.push(style.warn(&format!("  {instructions} not checked: swizzled, or of another kind that is not checked")));
+    for access in unchecked.iter().take(SHOWN) {
+        let source = access.source.as_ref().map(|source| format!(", {}", place(Some(source)))).unwrap_or_default();
+        let executions = counted(access.executions, "execution", "executions");
+        lines.push(format!("    {:#x}: {}{source}: {executions}", access.address, access.instruction));
+    }
+    if unchecked.len() > SHOWN {
+        lines.push(format!("    and {} more: --format json has all", unchecked.len() - SHOWN));
     }
 }
 
@@ -78,5 +96,25 @@ mod tests {
         assert_eq!(text(0x2100, 0), "at the end of the allocation of 256 bytes at 0x2000");
         assert_eq!(text(0x1000_2000_2100, 0x1000_2000_0000), "no allocation is near");
         assert_eq!(text(0x2101, 1), "1 byte after the end of the allocation of 256 bytes at 0x2000");
+    }
+
+    #[test]
+    fn accesses_that_are_not_checked_are_listed() {
+        let access = |address| UncheckedAccess {
+            address,
+            instruction: "buffer_load_dword v1, v0, s[4:7], 0 idxen".to_owned(),
+            source: None,
+            executions: 1,
+        };
+        let text = |count: u64| {
+            let mut lines = Vec::new();
+            unchecked_lines(&(0..count).map(access).collect::<Vec<_>>(), Style::default(), &mut lines);
+            lines
+        };
+        assert!(text(0).is_empty());
+        let lines = text(SHOWN as u64 + 2);
+        assert!(lines[1].contains("22 buffer instructions not checked"), "{lines:?}");
+        assert_eq!(lines[3], "    0x1: buffer_load_dword v1, v0, s[4:7], 0 idxen: 1 execution");
+        assert_eq!(lines.last().unwrap(), "    and 2 more: --format json has all");
     }
 }

@@ -164,6 +164,7 @@ fn kernel_lines(
         OfKernel { target: kernel.processor(), wave_size: kernel.wave_size(), dispatches: kernel.dispatches };
     tables(&kernel.sections, of_kernel, style, lines);
     bad_access::lines(&kernel.out_of_bounds, style, lines);
+    bad_access::unchecked_lines(&kernel.unchecked_accesses, style, lines);
     wait_lines(&kernel.waits, stalls.map_or(Order::Predicted, Order::Modelled), style, lines);
     match stalls {
         Some(stalls) => stall_lines(&kernel.chains, stalls, CHAINS_SHOWN, style, lines),

@@ -22,20 +22,21 @@ pub(super) fn note_accesses(core: &mut Core, op: &Op, most: usize) {
     let Some(accesses) = gathered(core, op) else { return };
     let (place, workgroup, wave) =
         (CodeAddress { object: op.object, address: op.address }, core.wave.group_id, core.wave.index);
-    let mut add = |memory, bytes: u64, lanes, addresses| {
+    let mut add = |memory, bytes: u64, lanes, addresses, heads| {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let record = AccessRecord { place, workgroup, wave, memory, bytes, lanes, addresses };
+        let record = AccessRecord { place, workgroup, wave, memory, bytes, lanes, addresses, heads };
         core.stats.accesses.add(record, most);
     };
     let both = [(AccessedMemory::Global, !accesses.scratch), (AccessedMemory::Scratch, accesses.scratch)];
     for (memory, of) in both.into_iter().filter(|(_, of)| accesses.lanes & of != 0) {
         let each = active(accesses.lanes).zip(&accesses.memory).filter(|(lane, _)| of >> lane & 1 != 0);
         let addresses = each.map(|(_, address)| *address).collect();
-        add(memory, accesses.size, accesses.lanes & of, addresses);
+        let heads = if memory == AccessedMemory::Global { accesses.heads.clone() } else { Vec::new() };
+        add(memory, accesses.size, accesses.lanes & of, addresses, heads);
     }
     for lds in accesses.lds.iter().filter(|lds| lds.mask != 0) {
         let addresses = active(lds.mask).map(|lane| lds.addresses[lane]).collect();
-        add(AccessedMemory::Lds, lds.size, lds.mask, addresses);
+        add(AccessedMemory::Lds, lds.size, lds.mask, addresses, Vec::new());
     }
 }
 

@@ -30,6 +30,8 @@ pub struct AccessRecord {
     pub lanes: u64,
     /// Their addresses, from the first lane on. Those of scratch are where the lanes' private memory is.
     pub addresses: Vec<u64>,
+    /// Lanes that access fewer bytes, and how many: their other bytes are out of range of a buffer.
+    pub heads: Vec<(u32, u32)>,
 }
 
 /// The accesses of a dispatch, in no particular order of the waves.

@@ -19,11 +19,13 @@ pub(crate) const FIRST_LANE: u32 = 8;
 pub(crate) const BAD_LANE: u32 = FIRST_LANE;
 /// Those of workgroup x, y, z and the wave.
 pub(crate) const PLACE_LANE: u32 = BAD_LANE + 2;
+/// Those of EXEC while a check has fewer lanes.
+pub(crate) const EXEC_LANE: u32 = PLACE_LANE + 4;
 /// Lanes of a slot.
 pub(crate) const SLOT_LANES: u32 = 4;
 /// The first lane of the first slot: where its range starts. Whole slots are from here to the last lane.
 pub(crate) const SLOT_LANE: u32 = 16;
-const _: () = assert!(SLOT_LANE >= PLACE_LANE + 4 && SLOT_LANE.is_multiple_of(SLOT_LANES));
+const _: () = assert!(SLOT_LANE >= EXEC_LANE + 2 && SLOT_LANE.is_multiple_of(SLOT_LANES));
 /// Lanes from there to the last address inside.
 pub(crate) const LAST: u32 = 2;
 /// Registers for an entry of the table.

@@ -37,6 +37,9 @@ pub(crate) struct Accesses {
     pub memory: Vec<u64>,
     /// The lanes that these are of, where each of them is of a lane.
     pub lanes: u64,
+    /// Lanes of these that access fewer bytes at their addresses, and how many: the others are out of range of a
+    /// buffer.
+    pub heads: Vec<(u32, u32)>,
     /// The lanes of these whose private memory it is.
     pub scratch: u64,
     pub lds: Vec<LdsAccess>,
@@ -68,6 +71,7 @@ pub(crate) fn gather(core: &mut Core, op: &Op) -> Option<Accesses> {
         size,
         memory: Vec::new(),
         lanes: 0,
+        heads: Vec::new(),
         scratch: 0,
         lds: Vec::new(),
         crossbar: false,
@@ -97,14 +101,18 @@ fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
     }
     let places = places(core, op).ok()?;
     let mut local = LdsAccess { addresses: [0; LANES], mask: 0, size: accesses.size };
-    let mut scratch = 0;
+    let (mut scratch, mut heads) = (0, Vec::new());
     let mut in_memory = |lane: usize, address| {
         accesses.memory.push(address);
         accesses.lanes |= 1 << lane;
     };
     for lane in active(core.wave.exec()) {
         match places[lane] {
-            LanePlace::Global(address) | LanePlace::Head(address, _) => in_memory(lane, address),
+            LanePlace::Global(address) => in_memory(lane, address),
+            LanePlace::Head(address, bytes) => {
+                in_memory(lane, address);
+                heads.push((lane as u32, bytes.into()));
+            }
             LanePlace::Scratch(offset) => {
                 in_memory(lane, swizzled(core, lane, u64::try_from(offset).ok()?));
                 scratch |= 1 << lane;
@@ -116,7 +124,7 @@ fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
             LanePlace::Nowhere => {}
         }
     }
-    accesses.scratch = scratch;
+    (accesses.scratch, accesses.heads) = (scratch, heads);
     if local.mask != 0 {
         accesses.lds.push(local);
     }

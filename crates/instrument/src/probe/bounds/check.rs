@@ -57,10 +57,16 @@ impl Slot {
     pub(super) fn last(self, m: &mut Measurement<'_>, pair: u16) -> Result<()> {
         subtract(m, pair, self.bytes.into())
     }
+
+    /// Reads what it keeps: the first address of the range, and the last one.
+    pub(super) fn read(self, m: &mut Measurement<'_>, registers: [u16; 4]) -> Result<()> {
+        let kept = m.data() + 1;
+        (self.lane..).zip(registers).try_for_each(|(lane, register)| m.asm.read_lane(register, kept, lane))
+    }
 }
 
 /// Subtracts from a pair of scalar registers. Destroys SCC.
-fn subtract(m: &mut Measurement<'_>, pair: u16, number: i64) -> Result<()> {
+pub(super) fn subtract(m: &mut Measurement<'_>, pair: u16, number: i64) -> Result<()> {
     if number == 0 {
         return Ok(());
     }
@@ -71,14 +77,14 @@ fn subtract(m: &mut Measurement<'_>, pair: u16, number: i64) -> Result<()> {
 impl Access {
     /// Checks it.
     pub(super) fn check(&self, m: &mut Measurement<'_>, slot: Slot) -> Result<()> {
+        if let Some(buffer) = &self.buffer {
+            return self.check_buffer(buffer, m, slot);
+        }
         let payload = m.payload()?;
         let (outside, done) = (m.saved_exec(), m.asm.new_label());
         let (start, last) = (m.r.first, m.r.scratch);
         let address = self.address(m, payload)?;
-        let kept = m.data() + 1;
-        for (lane, register) in (slot.lane..).zip([start, start + 1, last, last + 1]) {
-            m.asm.read_lane(register, kept, lane)?;
-        }
+        slot.read(m, [start, start + 1, last, last + 1])?;
         let less = self.less(slot);
         subtract(m, last, less)?;
         m.asm.op("v_cmp_gt_u64_e64", &[outside, s2(start), v2(address)])?;
@@ -96,6 +102,16 @@ impl Access {
             self.leave_out_other_memory(m, address)?;
             m.asm.branch(Opcode::S_CBRANCH_SCC0, done);
         }
+        self.find(m, slot, address, done)?;
+        m.asm.bind(done);
+        m.asm.aside_end();
+        Ok(())
+    }
+
+    /// Looks up where the lanes in the saved pair are, of which EXEC has all, and counts those that are in no range.
+    /// Goes on to `done` if all are in the range that the slot keeps now.
+    pub(super) fn find(&self, m: &mut Measurement<'_>, slot: Slot, address: u16, done: Label) -> Result<()> {
+        let payload = m.payload()?;
         let keeps_entries = m.keeps_payload();
         if keeps_entries {
             self.look_up(m, slot, address, done)?;
@@ -120,13 +136,11 @@ impl Access {
             m.asm.wait_vector_loads(false)?;
             m.asm.masks("s_mov_b", &[exec, saved])?;
         }
-        m.asm.bind(done);
-        m.asm.aside_end();
         Ok(())
     }
 
     /// How much less than what the slot keeps the last address is from which on this access is inside.
-    fn less(&self, slot: Slot) -> i64 {
+    pub(super) fn less(&self, slot: Slot) -> i64 {
         i64::from(self.bytes) - i64::from(slot.bytes)
     }
 
@@ -158,7 +172,7 @@ impl Access {
 
     /// Adds the lanes to a mask whose address is after the last one in a pair, which is destroyed: SCC says whether
     /// there are any in the mask.
-    fn join(&self, m: &mut Measurement<'_>, mask: Value, last: u16, address: u16) -> Result<()> {
+    pub(super) fn join(&self, m: &mut Measurement<'_>, mask: Value, last: u16, address: u16) -> Result<()> {
         let after = m.asm.mask(last);
         m.asm.op("v_cmp_lt_u64_e64", &[after, s2(last), v2(address)])?;
         m.asm.masks("s_or_b", &[mask, mask, after])
@@ -237,8 +251,13 @@ impl Access {
     /// whether there are such.
     fn compare(&self, m: &mut Measurement<'_>, pairs: Pairs) -> Result<()> {
         let (outside, [one, other]) = (m.saved_exec(), [m.r.first, m.r.scratch].map(|first| m.asm.mask(first)));
+        if let Some(buffer) = &self.buffer {
+            buffer.last_byte(m, pairs, self)?;
+        }
         m.asm.op("v_cmp_le_u64_e64", &[one, v2(pairs.loaded), v2(pairs.address)])?;
-        m.asm.multiply_add(false, pairs.base, other, [c(self.bytes - 1), c(1)], v2(pairs.address))?;
+        if self.buffer.is_none() {
+            m.asm.multiply_add(false, pairs.base, other, [c(self.bytes - 1), c(1)], v2(pairs.address))?;
+        }
         m.asm.op("v_cmp_le_u64_e64", &[other, v2(pairs.loaded), v2(pairs.base)])?;
         m.asm.masks("s_or_b", &[one, one, other])?;
         m.asm.masks("s_and_b", &[outside, outside, one])

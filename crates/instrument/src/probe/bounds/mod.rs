@@ -11,6 +11,7 @@
 //! long as there are any. The result is right whatever the slot holds: it is always a range of the table
 //! ([`wavetap_profile::bounds`]), or one that no address is in.
 
+mod buffer;
 mod check;
 mod pointers;
 mod search;
@@ -18,6 +19,7 @@ mod search;
 use super::{Emitter, FunctionProbe, Needs, Probe, ProbeSite, memory};
 use crate::frame::kept_ranges;
 use crate::function::ClonedFunction;
+use buffer::Buffer;
 use check::Slot;
 use wavetap_amdgpu::{Flags, Memory, Opcode, has_operation};
 use wavetap_analysis::dataflow::{RegSet, accesses_private_segment};
@@ -48,6 +50,8 @@ struct Access {
     offset: i32,
     /// What the offset of a lane is multiplied by.
     scale: u32,
+    /// Its lanes, if it is one of a buffer.
+    buffer: Option<Buffer>,
 }
 
 /// Whether an instruction accesses global memory at addresses of its lanes, or might.
@@ -57,20 +61,24 @@ fn is_access(function: &ClonedFunction<'_>, id: InstId) -> bool {
         && matches!(inst.variant.memory, Memory::Global | Memory::Flat | Memory::Buffer)
 }
 
-/// An access, if its addresses can be computed.
-fn access(function: &ClonedFunction<'_>, id: InstId) -> Option<Access> {
+/// An access, or why its addresses cannot be computed.
+fn access(function: &ClonedFunction<'_>, id: InstId) -> std::result::Result<Access, &'static str> {
     let inst = function.body.inst(id);
-    let operands = memory::measured(function, id)?;
+    let unknown = "its addresses cannot be computed before it";
+    let operands = memory::measured(function, id).ok_or(unknown)?;
     let bytes = u32::from(inst.variant.memory_bytes);
-    if !matches!(operands.form, AddressForm::Lanes | AddressForm::BaseAndLanes) || bytes == 0 {
-        return None;
-    }
-    Some(Access {
+    let buffer = match operands.form {
+        AddressForm::Buffer => Some(Buffer::of(function, id, &operands)?),
+        AddressForm::Lanes | AddressForm::BaseAndLanes if bytes != 0 => None,
+        _ => return Err(unknown),
+    };
+    Ok(Access {
         operands,
         is_flat: inst.variant.memory == Memory::Flat,
         bytes,
         offset: inst.modifiers.offset,
         scale: if inst.modifiers.scale_offset { bytes } else { 1 },
+        buffer,
     })
 }
 
@@ -105,9 +113,7 @@ impl Probe for Bounds {
             if !has_operation(function.body.target(), Opcode::GLOBAL_ATOMIC_ADD) {
                 return Err(refuse(format!("{name}: the target has FLAT memory instructions alone")).into());
             }
-            let Some(access) = access(function, id) else {
-                return Err(refuse(format!("{name}: its addresses cannot be computed before it")).into());
-            };
+            let access = access(function, id).map_err(|why| refuse(format!("{name}: {why}")))?;
             sites.push(ProbeSite { inst: id, kind: &ACCESS });
             accesses.push((id, access));
         }
@@ -131,7 +137,7 @@ impl FunctionProbe for AccessesOf {
     fn at_site(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> std::result::Result<(), Stop> {
         let function = emitter.function();
         let lost = || Error::internal("a checked access is none");
-        let access = access(function, site.inst).ok_or_else(lost)?;
+        let access = access(function, site.inst).map_err(|_| lost())?;
         let point = memory::point(function, site.inst, &access.operands).ok_or_else(lost)?;
         let index = self.sites.binary_search_by_key(&site.inst, |site| site.inst).map_err(|_| lost())?;
         let slot = *self.slots.get(index).ok_or_else(lost)?;
