@@ -137,7 +137,7 @@ impl Buffer {
     }
 
     /// Puts into the first register the largest offset of a lane, the instruction's included, at which something is in
-    /// range of the buffer; goes on to `all` if there is no largest one, to `none` if nothing is in range. Destroys SCC.
+    /// range of the buffer; goes on to `all` if there is none, to `none` if nothing is in range. Destroys SCC.
     fn largest_offset(&self, m: &mut Measurement<'_>, all: Label, none: Label) -> Result<()> {
         let (first, target) = (s(m.r.first), m.asm.target());
         let (in_bytes, found) = (m.asm.new_label(), m.asm.new_label());
