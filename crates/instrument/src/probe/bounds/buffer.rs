@@ -272,7 +272,7 @@ impl Access {
     pub(super) fn check_buffer(&self, buffer: &Buffer, m: &mut Measurement<'_>, slot: Slot) -> Result<()> {
         let address = m.payload()?;
         let (exec, outside) = (m.exec(), m.saved_exec());
-        let (first, last, kept) = (m.r.first, m.r.scratch, m.data() + 1);
+        let (first, last) = (m.r.first, m.r.scratch);
         let (missed, unknown, restore, done) =
             (m.asm.new_label(), m.asm.new_label(), m.asm.new_label(), m.asm.new_label());
         buffer.test_plain(m)?;
