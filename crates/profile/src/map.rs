@@ -286,7 +286,8 @@ impl KernelMap {
     /// Whether its accesses are compared with what is allocated ([`super::bounds`]).
     #[must_use]
     pub fn checks_bounds(&self) -> bool {
-        self.sites.iter().any(|site| site.kind == *probes::bounds::ACCESS)
+        let kinds = probes::bounds::kinds();
+        self.sites.iter().any(|site| kinds.iter().any(|kind| site.kind == **kind))
     }
 
     /// The index of the access whose counter is at this offset in the record.

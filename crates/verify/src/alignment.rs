@@ -8,7 +8,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::finding::{Finding, Rule};
-use wavetap_amdgpu::{Branch, Inst, OpcodeFlags, Role};
+use wavetap_amdgpu::{Branch, Counter, Inst, Opcode, OpcodeFlags, Role, Target, Value};
 use wavetap_analysis::kernel::{Body, CallTarget, Flow};
 use wavetap_base::entity::InstId;
 
@@ -231,7 +231,7 @@ impl Walk {
 fn same(original: &Body, id: InstId, new: &Inst) -> bool {
     let old = original.inst(id);
     if original.flow(id) == Flow::Next {
-        return same_encoded(old, new);
+        return same_encoded(old, new) || is_dissolved(original.target(), old, new);
     }
     if matches!(original.flow(id), Flow::Jump(_))
         && old.variant.branch == Branch::IndirectJump
@@ -247,6 +247,15 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
         _ => {}
     }
     same_encoded(old, new)
+}
+
+/// Whether an `s_clause` became `s_nop 0`, where it is a hint: memory instructions are not replayed as a clause.
+fn is_dissolved(target: Target, old: &Inst, new: &Inst) -> bool {
+    old.variant.opcode_flags.contains(OpcodeFlags::CLAUSE)
+        && target.largest_wait(Counter::X).is_none()
+        && new.opcode() == Opcode::S_NOP
+        && old.size == new.size
+        && new.operands.iter().all(|operand| operand.value == Value::Imm(0))
 }
 
 /// Whether two instructions are the same but for a displacement or a delay.

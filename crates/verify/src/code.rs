@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::alignment::Alignment;
 use crate::finding::{Finding, Rule};
@@ -46,6 +46,8 @@ pub struct KernelCode<'a> {
     pub used: UsedRegisters,
     /// What calls in the original may read and write.
     pub summaries: &'a Summaries,
+    /// Original addresses of accesses that some lanes may not execute, by the site table.
+    pub dropping: &'a FxHashSet<u64>,
     /// Whether memory instructions may be replayed (XNACK is not known to be off).
     pub replays: bool,
 }
@@ -264,6 +266,7 @@ impl Piece<'_> {
             scratch: code.scratch.0..code.scratch.1,
             new_code: code.new_code,
             changed_by,
+            dropping: code.dropping,
             is_recursive: &|| is_recursive(*entry),
         };
         let cfg = Cfg::build(new);

@@ -14,7 +14,7 @@ use crate::code::{KernelCode, check_code};
 use crate::finding::{Finding, Rule};
 use crate::kernels::allocation::{Allocation, names_flat_scratch};
 use crate::template::VerifiedTemplate;
-use crate::values::scratch;
+use crate::values::{dropped, scratch};
 use wavetap_amdgpu::{Branch, Demand, Memory, Reg, Target};
 use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
@@ -25,7 +25,7 @@ use wavetap_object::code_object::{
 };
 use wavetap_object::elf::Segment;
 use wavetap_profile::map::{CounterMode, KernelMap, ObjectMap};
-use wavetap_profile::probes::branches;
+use wavetap_profile::probes::{bounds, branches};
 use wavetap_profile::record::{COUNTER, HEADER};
 use wavetap_profile::schema::KindSchema;
 
@@ -271,6 +271,8 @@ impl Context<'_> {
         let used = reachable_registers(program, id, || {
             *known.callable.get_or_init(|| callable_registers(program, self.image))
         });
+        let dropping = entry.sites.iter().filter(|site| site.kind == *bounds::DROPPED_ACCESS);
+        let dropping: FxHashSet<u64> = dropping.map(|site| site.address).collect();
         let allocated = old.descriptor.allocated_vgprs(target);
         // As `Allocation` has it: what is no AGPR is a vector register.
         let vector_registers = match old.descriptor.accum_offset(target) {
@@ -291,6 +293,7 @@ impl Context<'_> {
             scratch: (scratch.start, scratch.end),
             used,
             summaries,
+            dropping: &dropping,
             replays: matches!(self.features.xnack, Feature::Any | Feature::On),
         }));
     }
@@ -628,6 +631,9 @@ fn sites(code: &Program, entry: &KernelMap, findings: &mut Vec<Finding>) {
             }
             Some(Some(inst)) if site.kind == *branches::EXEC && !inst.writes().any(|reg| reg.overlaps(Reg::EXEC)) => {
                 complain("which leaves EXEC alone");
+            }
+            Some(Some(inst)) if site.kind == *bounds::DROPPED_ACCESS && !dropped::is_access(inst) => {
+                complain("which is no access to global memory");
             }
             Some(Some(_)) => {}
         }

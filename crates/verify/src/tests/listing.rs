@@ -20,6 +20,10 @@ const SCRATCH: (u64, u64) = (16, 40);
 /// One line: an instruction, or a label.
 struct Line {
     inserted: bool,
+    /// An access that lanes may not execute.
+    drops: bool,
+    /// In the new code it is `s_nop 0`.
+    becomes_nop: bool,
     label: Option<String>,
     inst: Option<Inst>,
     /// Where it branches to.
@@ -83,8 +87,10 @@ fn parse(target: Target, text: &str) -> Vec<Line> {
         .filter(|line| !line.is_empty())
         .map(|line| {
             let (inserted, line) = line.strip_prefix("+ ").map_or((false, line), |line| (true, line));
+            let (drops, line) = line.strip_prefix("~ ").map_or((false, line), |line| (true, line));
+            let (becomes_nop, line) = line.strip_prefix("= ").map_or((false, line), |line| (true, line));
             if let Some(label) = line.strip_suffix(':') {
-                return Line { inserted, label: Some(label.to_owned()), inst: None, to: None };
+                return Line { inserted, drops, becomes_nop, label: Some(label.to_owned()), inst: None, to: None };
             }
             let (line, offset) =
                 line.split_once(" offset:").map_or((line, None), |(line, offset)| (line, offset.parse().ok()));
@@ -108,12 +114,12 @@ fn parse(target: Target, text: &str) -> Vec<Line> {
             if let Some(offset) = offset {
                 inst.modifiers.offset = offset;
             }
-            Line { inserted, label: None, inst: Some(inst), to }
+            Line { inserted, drops, becomes_nop, label: None, inst: Some(inst), to }
         })
         .collect()
 }
 
-/// Bytes, and the address of every line that is an instruction.
+/// Bytes of the original or the new code, and the address of every line that is an instruction.
 fn assemble(target: Target, lines: &[&Line], base: u64) -> (Vec<u8>, Vec<u64>) {
     let mut labels = BTreeMap::new();
     let mut at = base;
@@ -127,6 +133,9 @@ fn assemble(target: Target, lines: &[&Line], base: u64) -> (Vec<u8>, Vec<u64>) {
     let (mut bytes, mut addresses) = (Vec::new(), Vec::new());
     for line in lines {
         let Some(mut inst) = line.inst.clone() else { continue };
+        if line.becomes_nop && base == NEW {
+            inst = wavetap_amdgpu::build(target, "s_nop", &[Value::Imm(0)]).expect("s_nop");
+        }
         let address = base + bytes.len() as u64;
         if let Some(to) = &line.to {
             let displacement = (labels[to.as_str()] as i64 - (address + u64::from(inst.size)) as i64) / 4;
@@ -143,7 +152,8 @@ fn assemble(target: Target, lines: &[&Line], base: u64) -> (Vec<u8>, Vec<u64>) {
 /// bytes 16 to 40 of scratch memory are there for inserted code that accesses it; where software sets FLAT_SCRATCH,
 /// s[2:3] and s4 have what it is made of (for the original, too, if it sets it), and where buffer instructions reach
 /// scratch memory, s[4:7] describe that of all waves and s8 is the wave's offset. A line `LABEL:` before a
-/// function that is called is a label like any other.
+/// function that is called is a label like any other. An access after `~ ` may be executed in fewer lanes, what
+/// follows `= ` becomes `s_nop 0`.
 pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let lines = parse(target, text);
     let original: Vec<&Line> = lines.iter().filter(|line| !line.inserted).collect();
@@ -157,6 +167,8 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
         .zip(kept)
         .map(|(original, rewritten)| AddressPair { original: *original, rewritten })
         .collect();
+    let of_original = original.iter().filter(|line| line.inst.is_some()).zip(&old_addresses);
+    let dropping = of_original.filter(|(line, _)| line.drops).map(|(_, address)| *address).collect();
     let mut image = Image::new();
     image.add_code(ORIGINAL, &old_bytes);
     image.set_wave_size(ORIGINAL, target.wave_size());
@@ -214,6 +226,7 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
         scratch: if added { SCRATCH } else { (0, 0) },
         used: used_registers(&program, &image),
         summaries: &Summaries::compute(&program),
+        dropping: &dropping,
         replays: false,
     })
 }

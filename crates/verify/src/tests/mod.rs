@@ -2,6 +2,7 @@
 //! pairs are left alone.
 
 mod carried;
+mod dropped;
 mod event_hazards;
 mod expert_scheduling;
 mod first_vector;

@@ -22,6 +22,12 @@ use wavetap_analysis::dataflow::RegSet;
 pub(crate) enum Word {
     /// What this scalar register of the original machine holds (by operand code; SCC by its code).
     Original(u16),
+    /// Of what this scalar register of the original machine holds (EXEC alone), some bits and no others.
+    Subset(u16),
+    /// Of EXEC: what it was at the last original instruction where it may be a subset ([`State::dropping`]).
+    Executed,
+    /// Of EXEC: the lanes of the original's that did not execute that instruction.
+    Dropped,
     /// A constant.
     Constant(u32),
     /// Not known, but no bits other than these are set.
@@ -105,7 +111,9 @@ impl Words {
         }
         match word {
             Word::Original(scalar::SCC) | Word::Flag(_) => self.flags = true,
-            Word::Original(of) if usize::from(of) != code && usize::from(of) < SCALARS => self.copied |= 1 << of,
+            Word::Original(of) | Word::Subset(of) if usize::from(of) != code && usize::from(of) < SCALARS => {
+                self.copied |= 1 << of;
+            }
             Word::Lane(..) => self.lanes = true,
             _ => {}
         }
@@ -148,7 +156,10 @@ impl Words {
 /// A scalar register of the original was written: a word that is its old value is something else now, and so is a flag
 /// that says what SCC was.
 fn stale(word: &mut Word, code: u16, at: u32) {
-    if *word == Word::Original(code) || (code == scalar::SCC && matches!(word, Word::Flag(_))) {
+    if *word == Word::Original(code)
+        || *word == Word::Subset(code)
+        || (code == scalar::SCC && matches!(word, Word::Flag(_)))
+    {
         *word = Word::Other(at);
     }
 }
@@ -201,6 +212,8 @@ pub(crate) struct State {
     /// At a kernel's entry, where inserted code accesses scratch memory by registers that describe it: what describes
     /// that of all waves, and the wave's offset.
     pub(crate) resource: Option<[Word; 5]>,
+    /// The original instruction before, if lanes may not have executed it: nothing original came after it.
+    pub(crate) dropping: Option<u32>,
 }
 
 impl State {
@@ -219,6 +232,7 @@ impl State {
             undefined: RegSet::EMPTY,
             flat_scratch: None,
             resource: None,
+            dropping: None,
         }
     }
 
@@ -258,6 +272,11 @@ impl State {
                 (mine, theirs) if mine == theirs => mine,
                 (mine @ Word::Other(_), _) => mine,
                 (_, Word::Other(_)) => theirs,
+                (Word::Original(one), Word::Subset(other)) | (Word::Subset(one), Word::Original(other))
+                    if one == other =>
+                {
+                    Word::Subset(one)
+                }
                 _ => Word::Other(at),
             };
             changed |= merged != *mine;
@@ -289,6 +308,9 @@ impl State {
         self.flat_scratch = flat_scratch;
         if other.resource.is_none() {
             changed |= self.resource.take().is_some();
+        }
+        if other.dropping != self.dropping {
+            changed |= self.dropping.take().is_some();
         }
         changed |= self.constants.keep_common(&other.constants);
         changed |= self.changed_lanes.add_all(&other.changed_lanes);
@@ -383,6 +405,40 @@ impl State {
         self.changed_lanes.retain(|(vector, _), ()| !reg.overlaps(Reg::vector(vector, 1)));
         if reg.overlaps(Reg::vector(0, 1)) {
             self.packed_ids = None;
+        }
+    }
+
+    /// Whether EXEC has no other lanes than the original's.
+    pub(crate) fn executes_subset(&self, wave_size: u32) -> bool {
+        self.exec_words(wave_size)
+            .zip(scalar::EXEC..)
+            .all(|(word, code)| matches!(word, Word::Original(of) | Word::Subset(of) if of == code))
+    }
+
+    /// The original instruction is executed in the lanes of EXEC, which are a subset of the original's.
+    pub(crate) fn execute_subset(&mut self, original: u32, wave_size: u32) {
+        for half in 0..wave_size / 32 {
+            if matches!(self.word(Reg::EXEC, half as u8), Word::Subset(_)) {
+                self.set(Reg::EXEC, half as u8, Word::Executed);
+            }
+        }
+        self.dropping = Some(original);
+    }
+
+    /// Whether the active lanes are those that did not execute [`State::dropping`].
+    pub(crate) fn are_dropped(&self, wave_size: u32) -> bool {
+        self.exec_words(wave_size).all(|word| word == Word::Dropped)
+    }
+
+    /// The words of EXEC in waves of this size.
+    fn exec_words(&self, wave_size: u32) -> impl Iterator<Item = Word> + '_ {
+        (0..wave_size / 32).map(|half| self.word(Reg::EXEC, half as u8))
+    }
+
+    /// Both machines write some lanes of a vector register: those that did not execute the instruction before.
+    pub(crate) fn both_write_dropped(&mut self, reg: Reg, at: u32) {
+        if self.follows_vectors() {
+            self.both_write_vector(reg, at);
         }
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod carried;
 pub(crate) mod compared;
 pub(crate) mod defined;
+pub(crate) mod dropped;
 mod entry;
 pub(crate) mod preserve;
 pub(crate) mod scratch;

@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::alignment::Alignment;
 use crate::finding::{Finding, Rule};
@@ -16,6 +16,7 @@ use crate::hazards::expert_scheduling;
 use crate::placement::bundles;
 use crate::placement::first_vector;
 use crate::values::compared::{FlatScratch, State, Word};
+use crate::values::dropped;
 use crate::values::entry::at_entry;
 use crate::values::scratch::{self, RESOURCE_CARRY};
 use crate::values::spill_slots;
@@ -52,6 +53,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) new_code: u64,
     /// Of copied functions that were checked, by entry: what [`check`] gave.
     pub(crate) changed_by: &'a FxHashMap<u64, RegSet>,
+    /// Original addresses of accesses that some lanes may not execute.
+    pub(crate) dropping: &'a FxHashSet<u64>,
     /// Whether this may run while it runs already: then those that call it are not all checked after it.
     pub(crate) is_recursive: &'a dyn Fn() -> bool,
 }
@@ -150,9 +153,19 @@ impl Machine<'_> {
                 if !self.flat_scratch(state, id, &mut report)
                     && !spill_slots::moved(state, self.subject.new, id, &self.subject.scratch, report)
                 {
-                    inserted(state, self.subject.new, id);
+                    self.inserted(state, id);
                 }
             }
+        }
+    }
+
+    /// The rewritten machine alone executes an inserted instruction; or, where the original one before it was an access
+    /// that lanes do not execute, both give these lanes 0.
+    fn inserted(&self, state: &mut State, id: InstId) {
+        let new = self.subject.new;
+        match state.dropping.and_then(|site| dropped::zeroed(self.subject.original, InstId(site), new, id)) {
+            Some(zeroed) if state.are_dropped(new.target().wave_size()) => state.both_write_dropped(zeroed, id.0),
+            _ => inserted(state, new, id),
         }
     }
 
@@ -217,8 +230,14 @@ impl Machine<'_> {
         }
         state.resource = None;
         let flow = body.flow(original);
+        let lanes = body.target().wave_size();
+        let drops = self.subject.dropping.contains(&body.address(original)) && state.executes_subset(lanes);
         if !self.writes_alone(state, original, flow, new) {
-            self.any_original(state, original, new, report);
+            self.any_original(state, original, new, drops, report);
+        }
+        state.dropping = None;
+        if drops {
+            state.execute_subset(original.0, lanes);
         }
         if is_getpc(inst)
             && let Some(pair) = inst.operand(Role::Sdst).and_then(|operand| operand.reg())
@@ -260,6 +279,7 @@ impl Machine<'_> {
         state: &mut State,
         original: InstId,
         new: InstId,
+        drops: bool,
         mut report: impl FnMut(&dyn Fn() -> Finding),
     ) {
         let body = self.subject.original;
@@ -286,6 +306,9 @@ impl Machine<'_> {
             // The message has no operands.
             _ if bundles::gives_registers_back(inst) => reads = RegSet::EMPTY,
             _ => {}
+        }
+        if drops {
+            reads.remove_all(&RegSet::from_iter([Reg::EXEC]));
         }
         reads.keep_all(&self.visible);
         if state.may_differ(&reads) {
@@ -382,7 +405,7 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
     // `v_readlane_b32` has its scalar destination where others have a vector one.
     let destination = inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Vdst)).and_then(|operand| operand.reg());
     let source = |state: &State, role, index| match state.source(inst, role, index) {
-        Word::Other(_) => other,
+        Word::Other(_) | Word::Executed | Word::Dropped => other,
         word => word,
     };
     match inst.opcode() {
@@ -438,6 +461,9 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
         Opcode::V_AND_B32 if body.writes(id).next() == Some(Reg::vector(0, 1)) && restores_ids(state, inst) => {
             state.restore_ids();
             return;
+        }
+        _ if destination.is_some_and(|reg| reg.overlaps(Reg::EXEC)) => {
+            results = [0, 1].map(|half| dropped::lanes(state, inst, half).unwrap_or(other));
         }
         // Of 32 bits it has no second word.
         _ if inst.is_any(OpcodeFlags::SAVEEXEC) => results = [0, 1].map(|index| state.word(Reg::EXEC, index)),
