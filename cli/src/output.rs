@@ -165,6 +165,9 @@ pub fn check_probes(instrument: &InstrumentArgs) -> Result<()> {
         return Err(Error::unsupported("--probe none stands alone: nothing is counted then"));
     }
     let probes: Vec<ProbeRef> = instrument.probes().collect();
+    if instrument.drop && !probes.contains(&probe::BOUNDS_DROP) {
+        return Err(Error::unsupported("--drop is an option of --probe bounds, and another probe is given"));
+    }
     probe::check_together(&probes)?;
     let in_memory = probes.iter().find_map(|probe| Some((probe.name(), probe.needs().global_memory?)));
     match (in_memory, instrument.counters) {

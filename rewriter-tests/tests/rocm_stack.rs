@@ -25,6 +25,8 @@ mod openmp;
 mod ranges;
 #[path = "rocm_stack/time.rs"]
 mod time;
+#[path = "rocm_stack/wild.rs"]
+mod wild;
 
 use std::ffi::OsString;
 use std::fs;
@@ -62,7 +64,7 @@ fn programs() -> &'static Path {
             let script = Command::new(root().join("hip-samples/bitcode.sh")).arg(&bitcode).status();
             assert!(script.expect("the script starts").success());
             compile(folder.path(), "features", &["gfx90a", "gfx906", "gfx1030"]);
-            for program in ["two_gpus", "modules", "prints", "occupancy", "answers", "compiles", "lds_rest"] {
+            for program in ["two_gpus", "modules", "prints", "occupancy", "answers", "compiles", "lds_rest", "wild"] {
                 compile(folder.path(), program, &["gfx90a"]);
             }
             compile(folder.path(), "bad_store", &["gfx90a", "gfx1030"]);

@@ -26,12 +26,14 @@ const UNSEEN: &str = "memory: LDS, scratch memory and scalar loads (--backend em
 
 impl Program {
     /// Runs the program with the probe of bounds in all its kernels, where the HSA tool counts, or the emulator's
-    /// runtime: what [`RunOptions::check`] finds on the emulator alone, as far as the probe finds it.
+    /// runtime: what [`RunOptions::check`] finds on the emulator alone, as far as the probe finds it. `drops`: accesses
+    /// that are out of bounds are not executed.
     ///
     /// # Errors
     /// As [`Program::profile`].
-    pub fn check_bounds(&self, run: &RunOptions, observer: &dyn Observer) -> Result<(Finished, Checked)> {
-        let rewritten = self.rewrite_at_load(&Options::new([probe::BOUNDS]));
+    pub fn check_bounds(&self, run: &RunOptions, drops: bool, observer: &dyn Observer) -> Result<(Finished, Checked)> {
+        let probe = if drops { probe::BOUNDS_DROP } else { probe::BOUNDS };
+        let rewritten = self.rewrite_at_load(&Options::new([probe]));
         let finished = rewritten.run_observed(run, observer)?;
         let checked = finished.bounds()?;
         Ok((finished, checked))

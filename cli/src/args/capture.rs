@@ -119,6 +119,7 @@ impl ReplayArgs {
             source: self.source.clone(),
             instrument: InstrumentArgs {
                 probe: self.probe.clone(),
+                drop: false,
                 max_occupancy_loss: None,
                 counters: self.counters,
                 placement: PlacementChoice::Minimal,

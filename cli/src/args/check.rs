@@ -69,6 +69,7 @@ impl FailOnSeverity {
   wavetap check --baseline check.json -- ./app                      only what that report does not have
   wavetap check --schedules 20 -- ./app                             other orders of workgroups and waves
   wavetap check --schedule-seed 7 -- ./app                          one of these again
+  wavetap check --backend gpu --drop -- ./app                       on the GPU; goes on after bad accesses
   wavetap check --format sarif --report check.sarif -- ./app        for code review
   wavetap check --format junit --report check.xml --fail-on error -- ./app")]
 pub struct CheckArgs {
@@ -89,6 +90,10 @@ pub struct CheckArgs {
     /// Check accesses of global memory by inserted code, as with --backend gpu, and nothing else
     #[arg(long)]
     pub instrument: bool,
+    /// With --backend gpu or --instrument: accesses out of bounds are not executed, as on the emulator, and the
+    /// application goes on
+    #[arg(long)]
+    pub drop: bool,
     /// Seed of everything that is random (order of waves, undefined contents)
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,

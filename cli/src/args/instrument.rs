@@ -13,6 +13,9 @@ pub struct InstrumentArgs {
     #[arg(long, value_delimiter = ',', value_parser = probes(), default_value = probe::BRANCHES.name(),
         value_name = "PROBES")]
     pub probe: Vec<ProbeChoice>,
+    /// With --probe bounds: lanes do not execute accesses that are out of bounds, and loads give them 0
+    #[arg(long)]
+    pub drop: bool,
     /// Refuse kernels that would lose more than N waves per SIMD to their counters
     #[arg(long, value_name = "N")]
     pub max_occupancy_loss: Option<u32>,
@@ -42,6 +45,7 @@ impl InstrumentArgs {
     pub fn probes(&self) -> impl Iterator<Item = probe::ProbeRef> + use<'_> {
         self.probe.iter().filter_map(|probe| match probe {
             ProbeChoice::Nothing => None,
+            ProbeChoice::Kind(kind) if self.drop && *kind == probe::BOUNDS => Some(probe::BOUNDS_DROP),
             ProbeChoice::Kind(kind) => Some(*kind),
         })
     }

@@ -36,11 +36,15 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
             "--schedules and --schedule-seed: only the emulator chooses orders, not inserted code",
         ));
     }
+    if args.drop && !by_probe {
+        let message = "--drop needs --backend gpu or --instrument: the emulator never executes accesses out of bounds";
+        return Err(Error::unsupported(message));
+    }
     let schedule_seeds =
         if args.schedules > 1 { orders::seeds(args.schedules, args.schedule_seed) } else { Vec::new() };
     let mut tools = tools(&args.tools);
     let (ended, checked) = if by_probe {
-        let (own, ended, checked) = check_by_probe(tools, platform, options, app.clone())?;
+        let (own, ended, checked) = check_by_probe(tools, platform, args.drop, options, app.clone())?;
         tools = own;
         (ended, checked)
     } else {
@@ -91,6 +95,7 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
 fn check_by_probe(
     tools: Vec<Tool>,
     platform: Platform,
+    drops: bool,
     options: RunOptions,
     app: App,
 ) -> Result<(Vec<Tool>, Finished, Checked)> {
@@ -100,7 +105,7 @@ fn check_by_probe(
         return Err(platform.lacks(&format!("--tools {others}")));
     }
     let contents = map_file::open(app.path())?;
-    let (ended, mut checked) = Program::new(app, contents).check_bounds(&options, &launch::Terminal)?;
+    let (ended, mut checked) = Program::new(app, contents).check_bounds(&options, drops, &launch::Terminal)?;
     if !others.is_empty() {
         checked.not_checked.insert(0, format!("{others}: only the emulator has these tools, not inserted code"));
     }

@@ -45,3 +45,14 @@ pub struct ProgramPoint {
     /// The side of it.
     pub side: Side,
 }
+
+impl ProgramPoint {
+    /// The instruction that the point is after, in memory; none before the first one.
+    #[must_use]
+    pub fn previous(self) -> Option<InstId> {
+        match self.side {
+            Side::After => Some(self.inst),
+            Side::Before => self.inst.0.checked_sub(1).map(InstId),
+        }
+    }
+}

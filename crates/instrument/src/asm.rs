@@ -261,6 +261,16 @@ impl Asm {
         self.wait(first.as_slice())
     }
 
+    /// Waits for vector registers of original code that were written, where EXEC is written next: original code that
+    /// used one of them after that together with one that it has just written would read a stale value.
+    pub(crate) fn wait_before_exec(&mut self) -> Result<()> {
+        let is_stale = self.target.event_hazards().contains(EventHazards::VALU_PARTIAL_FORWARD);
+        if is_stale && self.target.wave_size() == 64 {
+            self.op("s_waitcnt_depctr", &[Value::Imm(hazard_mitigation::VECTOR_REGISTERS.bits().into())])?;
+        }
+        Ok(())
+    }
+
     /// Waits for stores where a branch between original memory instructions has to be preceded or followed by that:
     /// then it is not waited for later.
     pub(crate) fn wait_before_branch(&mut self) -> Result<()> {

@@ -7,7 +7,7 @@ use wavetap_analysis::dataflow::{Indexing, Liveness, RegSet};
 use wavetap_analysis::kernel::{
     Body, BodyKind, BundlingConstraint, BundlingConstraints, Flow, Reason, Refusal, Scheduling, Stop,
 };
-use wavetap_base::entity::{InstId, ProgramPoint, Side};
+use wavetap_base::entity::{InstId, ProgramPoint};
 use wavetap_object::code_object::{Field, KernelDescriptor, initial_registers};
 
 /// `HW_REG_MODE` in a `hwreg` operand (bits 5:0).
@@ -143,11 +143,7 @@ fn is_dealloc(body: &Body, id: InstId) -> bool {
 
 /// Refuses an insertion between instructions that must follow each other.
 pub(crate) fn check_clause(body: &Body, neighbours: &BundlingConstraints, point: ProgramPoint) -> Result<(), Refusal> {
-    let before = match point.side {
-        Side::After => Some(point.inst),
-        Side::Before => point.inst.0.checked_sub(1).map(InstId),
-    };
-    if before.is_some_and(|id| matches!(neighbours.tie_after(id), Some(BundlingConstraint::Clause(_)))) {
+    if point.previous().is_some_and(|id| matches!(neighbours.tie_after(id), Some(BundlingConstraint::Clause(_)))) {
         let detail = format!("{} is in the middle of a clause", body.inst(point.inst).name());
         return Err(Refusal::at(Reason::InsideClause, body.address(point.inst), detail));
     }

@@ -215,6 +215,7 @@ fn plan(
         let detail = "placed counters need scalar registers that no code uses";
         return Err(Refusal::new(Reason::ScalarRegisters, detail).into());
     }
+    let held_exec = reserved.filter(|_| needs.narrows_exec).and_then(|_| free.take(2, 2).ok());
     let (mut lanes, mut counter_base, mut slots) = (None, None, None);
     let vectors = match strategy {
         VgprStrategy::Unused => {
@@ -240,7 +241,8 @@ fn plan(
         }
     };
     let resource = slots.and_then(SpillSlots::resource);
-    let own = OwnRegisters { target, vectors, reserved, counter_base, resource, keeps_lanes: needs.keeps_lanes };
+    let own =
+        OwnRegisters { target, vectors, reserved, counter_base, resource, held_exec, keeps_lanes: needs.keeps_lanes };
     let frame = Frame {
         own,
         spill_slots: slots,
@@ -360,6 +362,6 @@ impl Writer<'_> {
             let (own, here) = scavenger.at_end(&frame.own, point)?;
             emitter.inserts.push((point, epilogue::epilogue(&Frame { own, ..*frame }, &here, point.inst != end)?));
         }
-        in_order(function, frame.own.vectors.bank, inserts)
+        in_order(function, frame.own.vectors.bank, facts.needs.narrows_exec, inserts)
     }
 }

@@ -16,17 +16,20 @@ use wavetap_profile::map::{CounterMode, VectorSource};
 use wavetap_profile::placement::{CounterPlacement, Placement};
 
 /// Puts a function's snippets in order, those of one point as they were written, with what the modes of the original
-/// ask for around them. `bank`: which 256 vector registers their numbers are of.
+/// ask for around them. `bank`: which 256 vector registers their numbers are of; `dissolves`: clauses need not stay.
 ///
 /// # Errors
 /// Refused if one of them is where nothing may be inserted.
 pub(crate) fn in_order(
     function: &ClonedFunction<'_>,
     bank: u8,
+    dissolves: bool,
     mut inserts: Vec<(ProgramPoint, Snippet)>,
 ) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
     for (point, snippet) in &mut inserts {
-        guards::check_clause(function.body, &function.neighbours, *point)?;
+        if !dissolves {
+            guards::check_clause(function.body, &function.neighbours, *point)?;
+        }
         scheduling::bracket(function.body, *point, snippet)?;
         high_registers::bracket(function.body, bank, *point, snippet)?;
     }

@@ -1,7 +1,7 @@
 //! One kernel's new code, with the functions that go with it: order, sizes and labels first, bytes when the address is
 //! known.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::Distance;
@@ -10,7 +10,9 @@ use super::reach::{Sequence, Words, displacement};
 use wavetap_amdgpu::{Branch, Counter, EventHazards, Opcode, OpcodeFlags, Reg, Role, Target, Value, scalar};
 use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::kernel::edit::{Edits, Item, Label, Snippet};
-use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Image, Reason, Refusal, Stop};
+use wavetap_analysis::kernel::{
+    Body, BodyKind, BundlingConstraint, BundlingConstraints, CallTarget, Flow, Image, Reason, Refusal, Stop,
+};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::{Error, Result};
 
@@ -168,6 +170,7 @@ impl Planner {
         let slots = image.slot_in(body.span()).is_some();
         // Members of a clause that are still to come: not even an island may come between them.
         let mut members: u16 = 0;
+        let dissolved = dissolved(body, inserts);
         let mut inserts = inserts.iter().peekable();
         for id in body.ids() {
             if slots && let Some(slot) = image.slot_in(body.address(id)..body.end_address(id)) {
@@ -178,13 +181,22 @@ impl Planner {
             if members == 0 {
                 self.sequence.seam();
             }
-            members = clause_members(body.inst(id)).unwrap_or(members.saturating_sub(1));
+            let is_dissolved = dissolved.contains(&id);
+            members = match clause_members(body.inst(id)) {
+                Some(_) if is_dissolved => 0,
+                members_of_new => members_of_new.unwrap_or(members.saturating_sub(1)),
+            };
             while let Some((_, snippet)) =
                 inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::Before }))
             {
                 self.snippet(snippet)?;
             }
-            self.original(body, image, spare_scalar, id)?;
+            if is_dissolved {
+                self.sequence.moved.push((body.address(id), self.sequence.pieces.len()));
+                self.push(Piece::Bytes(encode(self.target, Opcode::S_NOP, &[Value::Imm(0)])?.as_slice().into()));
+            } else {
+                self.original(body, image, spare_scalar, id)?;
+            }
             while let Some((_, snippet)) =
                 inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::After }))
             {
@@ -371,6 +383,19 @@ fn settles(target: Target) -> bool {
     let hazards = target.event_hazards();
     hazards.contains(EventHazards::VALU_READ_SGPR)
         || (hazards.contains(EventHazards::VALU_MASK_WRITE) && target.wave_size() == 64)
+}
+
+/// The `s_clause` of each clause that something is inserted into.
+fn dissolved(body: &Body, inserts: &[(ProgramPoint, Snippet)]) -> FxHashSet<InstId> {
+    if inserts.is_empty() || !body.opcode_flags().contains(OpcodeFlags::CLAUSE) {
+        return FxHashSet::default();
+    }
+    let neighbours = BundlingConstraints::of(body);
+    let torn = |point: &ProgramPoint| match neighbours.tie_after(point.previous()?)? {
+        BundlingConstraint::Clause(clause) => Some(clause.start),
+        BundlingConstraint::Delay(_) => None,
+    };
+    inserts.iter().filter_map(|(point, _)| torn(point)).collect()
 }
 
 /// How many instructions after an `s_clause` belong to it (RDNA ISA guides: length - 1 in bits 5:0).

@@ -6,8 +6,9 @@
 //!
 //! Rules:
 //!
-//! * Original instructions are copied byte for byte; only the displacement of a direct branch changes. A branch to an
-//!   instruction goes to the start of what is inserted before it.
+//! * Original instructions are copied byte for byte; only the displacement of a direct branch changes, and an
+//!   `s_clause` between whose members something is inserted becomes `s_nop 0`. A branch to an instruction goes to the
+//!   start of what is inserted before it.
 //! * `s_getpc_b64` yields the *original* program counter: what follows adds a distance to reach constants, functions
 //!   and tables, and those have not moved. A jump through a register whose target inside the kernel is known becomes a
 //!   direct branch.

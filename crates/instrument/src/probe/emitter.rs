@@ -8,11 +8,11 @@ use crate::placement::{Increment, Job, PointJobs};
 use crate::scavenge::registers::Scalars;
 use crate::scavenge::{Scavenger, SnippetRegisters};
 use crate::site::Counters;
-use wavetap_amdgpu::{Reg, Target, Value};
+use wavetap_amdgpu::{Opcode, Reg, Target, Value};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Label, Snippet};
 use wavetap_analysis::kernel::{Body, Stop};
-use wavetap_base::entity::{InstId, ProgramPoint};
+use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::control::SAMPLE_TABLE;
 use wavetap_profile::schema::KindSchema;
@@ -124,6 +124,62 @@ impl Emitter<'_, '_> {
         measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
     ) -> Result<(), Stop> {
         self.snippet(point, Scc::Preserved, before, Waves::Enabled, measure)
+    }
+
+    /// [`Emitter::measure_in_all_waves`] before an instruction, where the measurement may narrow EXEC for it, and code
+    /// after it that restores EXEC. `dropped` is executed there in the lanes of which EXEC was narrowed, if any, when
+    /// nothing is outstanding that writes registers.
+    ///
+    /// # Errors
+    /// Refused if there are no registers for it; failed if an instruction cannot be built.
+    pub(crate) fn measure_narrowing(
+        &mut self,
+        inst: InstId,
+        dropped: Option<impl FnOnce(&mut Asm) -> Result<()>>,
+        measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
+    ) -> Result<(), Stop> {
+        let [before, after] = [Side::Before, Side::After].map(|side| ProgramPoint { inst, side });
+        let (own, reads) = (self.frame.own, self.reads);
+        // What is dead before the instruction, which does not write it, is dead after it.
+        let held = match own.held_exec {
+            Some(held) => held,
+            None => self.scavenger.dead_scalars(&own, before, &reads, 2)?,
+        };
+        self.reads.insert(Reg::scalar(held, 2));
+        let hold = |asm: &mut Asm| asm.masks("s_mov_b", &[asm.mask(held), asm.exec()]);
+        let measured = self.snippet(before, Scc::Preserved, hold, Waves::All, measure);
+        let taken = std::mem::replace(&mut self.reads, reads);
+        measured?;
+        let mut asm = own.asm();
+        let (exec, held) = (asm.exec(), asm.mask(held));
+        let Some(dropped) = dropped else {
+            asm.masks("s_mov_b", &[exec, held])?;
+            self.inserts.push((after, asm.finish()?));
+            return Ok(());
+        };
+        let saved_scc = match (self.scavenger.liveness.at(after).overlaps(Reg::SCC), own.reserved) {
+            (false, _) => None,
+            (true, Some(reserved)) => Some(reserved.saved_scc),
+            (true, None) => Some(self.scavenger.dead_scalars(&own, after, &taken, 1)?),
+        };
+        if let Some(saved) = saved_scc {
+            asm.op("s_cselect_b32", &[s(saved), c(1), c(0)])?;
+        }
+        asm.masks("s_xor_b", &[exec, exec, held])?;
+        let any = asm.new_label();
+        asm.branch(Opcode::S_CBRANCH_EXECNZ, any);
+        asm.aside();
+        asm.bind(any);
+        asm.wait_all_loads()?;
+        dropped(&mut asm)?;
+        asm.wait_before_exec()?;
+        asm.aside_end();
+        asm.masks("s_mov_b", &[exec, held])?;
+        if let Some(saved) = saved_scc {
+            asm.op("s_cmp_lg_u32", &[s(saved), c(0)])?;
+        }
+        self.inserts.push((after, asm.finish()?));
+        Ok(())
     }
 
     fn snippet(

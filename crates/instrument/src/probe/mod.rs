@@ -79,7 +79,9 @@ pub type ProbeRef = &'static dyn Probe;
 pub use branches::branch_sites;
 pub use emitter::{Emitter, Measurement, Scc};
 pub use needs::{FIRST_KEPT_LANE, Needs, check_together};
-pub use registry::{ALL, BLOCKS, BOUNDS, BRANCHES, DRAINED_LATENCY, MEMORY, MEMORY_LATENCY, TIME, VALUES, by_name};
+pub use registry::{
+    ALL, BLOCKS, BOUNDS, BOUNDS_DROP, BRANCHES, DRAINED_LATENCY, MEMORY, MEMORY_LATENCY, TIME, VALUES, by_name,
+};
 pub(crate) use table::SiteTable;
 
 pub use crate::asm::{Asm, Global, c, s, s2, v, v2};

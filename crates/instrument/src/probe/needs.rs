@@ -34,6 +34,9 @@ pub struct Needs {
     /// Lanes of vector registers are not scavenged then; where registers are spilled whole, these are spilled, too. One
     /// probe of a kernel may need this.
     pub keeps_lanes: bool,
+    /// Code before a site narrows EXEC for its instruction. Inserted code has a pair of scalar registers more, and a
+    /// clause is dissolved if code is between its members.
+    pub narrows_exec: bool,
     /// All registers of inserted code are ones that no code of the kernel names; without, the kernel is refused. What
     /// is said of it.
     pub unused_registers: Option<&'static str>,
@@ -77,6 +80,7 @@ impl Needs {
             records: all.records || needs.records,
             allocations: all.allocations || needs.allocations,
             keeps_lanes: all.keeps_lanes || needs.keeps_lanes,
+            narrows_exec: all.narrows_exec || needs.narrows_exec,
             unused_registers: all.unused_registers.or(needs.unused_registers),
             every_end: all.every_end || needs.every_end,
             reads_clocks: all.reads_clocks || needs.reads_clocks,

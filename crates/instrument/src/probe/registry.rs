@@ -26,10 +26,13 @@ pub const DRAINED_LATENCY: &dyn Probe = &MemoryLatency { drains_all: true };
 pub const VALUES: &dyn Probe = &Values;
 
 /// Accesses to global memory outside of what is allocated.
-pub const BOUNDS: &dyn Probe = &Bounds;
+pub const BOUNDS: &dyn Probe = &Bounds { drops: false };
+/// The same, and lanes out of bounds do not execute the access.
+pub const BOUNDS_DROP: &dyn Probe = &Bounds { drops: true };
 
 /// All of them, in the order of `--help`.
-pub const ALL: &[&dyn Probe] = &[BRANCHES, BLOCKS, MEMORY, TIME, MEMORY_LATENCY, DRAINED_LATENCY, VALUES, BOUNDS];
+pub const ALL: &[&dyn Probe] =
+    &[BRANCHES, BLOCKS, MEMORY, TIME, MEMORY_LATENCY, DRAINED_LATENCY, VALUES, BOUNDS, BOUNDS_DROP];
 
 /// The probe of that name.
 #[must_use]

@@ -163,7 +163,7 @@ fn plan(
             snippets.push((ProgramPoint { inst, side: Side::Before }, snippet));
         }
         // What is counted before an end is counted before the epilogue.
-        inserts.push(in_order(function, 0, snippets)?);
+        inserts.push(in_order(function, 0, false, snippets)?);
     }
     allocation.grow(&mut descriptor, sgprs, vgprs)?;
     let code = PlannedCode {

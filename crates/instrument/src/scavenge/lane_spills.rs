@@ -9,8 +9,7 @@
 use super::Scavenger;
 use super::registers::{OwnRegisters, Scalars, Vectors};
 use crate::asm::{Asm, c, s, v};
-use crate::hazard_mitigation;
-use wavetap_amdgpu::{EventHazards, Reg, Value};
+use wavetap_amdgpu::Reg;
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Reason, Refusal};
 use wavetap_base::entity::ProgramPoint;
@@ -134,12 +133,7 @@ impl LaneSpills {
         for (register, lane, slot) in &self.spilled {
             asm.op("v_writelane_b32", &[v(*register), s(*slot), c(*lane)])?;
         }
-        let target = asm.target();
-        if target.event_hazards().contains(EventHazards::VALU_PARTIAL_FORWARD) && target.wave_size() == 64 {
-            // EXEC is written next. Original code that used the register after that together with one that it has just
-            // written would read a stale value.
-            asm.op("s_waitcnt_depctr", &[Value::Imm(hazard_mitigation::VECTOR_REGISTERS.bits().into())])?;
-        }
+        asm.wait_before_exec()?;
         asm.states(LEAVE_STATES)
     }
 }

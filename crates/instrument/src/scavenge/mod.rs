@@ -17,9 +17,9 @@ use lane_spills::{LaneBudget, LaneSpills};
 use registers::{OwnRegisters, Scalars, Vectors};
 use scalars::ScalarSource;
 use spill_slots::{Moves, SpillSlots};
-use wavetap_amdgpu::Memory;
+use wavetap_amdgpu::{Memory, Reg};
 use wavetap_analysis::dataflow::{Liveness, MaybeInitialized, RegSet};
-use wavetap_analysis::kernel::{Refusal, Stop};
+use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_base::error::Result;
 use wavetap_profile::map;
@@ -191,7 +191,7 @@ impl Scavenger<'_> {
             }
         };
         if let Some(slots) = self.slots {
-            let moves = slots.moves(&own.vectors, &own.own(), self, pending, point)?;
+            let moves = slots.moves(&own.vectors, &own.own().union(*read), self, pending, point)?;
             return Ok((*own, SnippetRegisters { scalars, vectors: VectorSource::Spill(moves) }));
         }
         let Some(lanes) = self.lanes else {
@@ -199,6 +199,27 @@ impl Scavenger<'_> {
         };
         let (vectors, spills) = lanes.scavenge(self, &assigned, pending, point)?;
         Ok((OwnRegisters { vectors, ..*own }, SnippetRegisters { scalars, vectors: VectorSource::SpillLanes(spills) }))
+    }
+
+    /// Registers that nothing of the original is in at a point, and that the instruction there and inserted code do not
+    /// use: so many in a row, aligned to that.
+    pub(crate) fn dead_scalars(
+        &self,
+        own: &OwnRegisters,
+        point: ProgramPoint,
+        taken: &RegSet,
+        count: u16,
+    ) -> Result<u16, Refusal> {
+        let body = self.function.body;
+        let accessed: RegSet = body.reads(point.inst).chain(body.writes(point.inst)).collect();
+        let all = [*self.liveness.at(point), self.pending_at(point), accessed, own.own(), *taken];
+        let used = all.into_iter().fold(RegSet::EMPTY, RegSet::union);
+        let is_dead = |first: &u16| !used.overlaps(Reg::scalar(*first, count as u8));
+        let firsts = (0..(self.end as u16 + 1).saturating_sub(count)).step_by(usize::from(count));
+        firsts.into_iter().find(is_dead).ok_or_else(|| {
+            let detail = format!("{count} scalar registers that are dead there are needed to hold EXEC or SCC");
+            Refusal::at(Reason::ScalarRegisters, body.address(point.inst), detail)
+        })
     }
 
     /// The registers into which loads may be outstanding at a point: after a load, those that it writes, too.

@@ -136,6 +136,8 @@ pub(crate) struct OwnRegisters {
     pub(crate) counter_base: Option<u16>,
     /// The first of the scalar registers that describe scratch memory, where spill slots are there and need them.
     pub(crate) resource: Option<u16>,
+    /// The pair that holds EXEC across an instruction for which it is narrowed; none where each site scavenges it.
+    pub(crate) held_exec: Option<u16>,
     /// Lanes of the data pair hold something for the next snippet.
     pub(crate) keeps_lanes: bool,
 }
@@ -145,7 +147,8 @@ impl OwnRegisters {
     pub(crate) fn own(&self) -> RegSet {
         let base = self.counter_base.map(|base| Reg::scalar(base, 1));
         let resource = self.resource.map(|first| Reg::scalar(first, RESOURCE));
-        self.reserved.iter().flat_map(Scalars::registers).chain(base).chain(resource).collect()
+        let held = self.held_exec.map(|first| Reg::scalar(first, 2));
+        self.reserved.iter().flat_map(Scalars::registers).chain(base).chain(resource).chain(held).collect()
     }
 
     /// A snippet between original instructions.

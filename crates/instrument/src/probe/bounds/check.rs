@@ -1,6 +1,6 @@
 //! The check of an access: what is executed as long as all lanes are in the range of the slot, and what follows if not.
 
-use super::{Access, search};
+use super::{Access, drops, search};
 use crate::asm::{c, s, s2, v, v2};
 use crate::frame::kept_ranges::{ENTRY_REGISTER, LAST, SLOT_LANE, SLOT_LANES};
 use crate::probe::Measurement;
@@ -75,8 +75,8 @@ pub(super) fn subtract(m: &mut Measurement<'_>, pair: u16, number: i64) -> Resul
 }
 
 impl Access {
-    /// Checks it.
-    pub(super) fn check(&self, m: &mut Measurement<'_>, slot: Slot) -> Result<()> {
+    /// Checks it; `drops`: takes the lanes that are out of bounds out of EXEC.
+    pub(super) fn check(&self, m: &mut Measurement<'_>, slot: Slot, drops: bool) -> Result<()> {
         if let Some(buffer) = &self.buffer {
             return self.check_buffer(buffer, m, slot);
         }
@@ -126,6 +126,9 @@ impl Access {
         let searched = m.asm.new_label();
         m.asm.branch(Opcode::S_CBRANCH_SCC0, searched);
         search::found(m, pairs)?;
+        if drops {
+            drops::narrow(m)?;
+        }
         m.asm.bind(searched);
         if keeps_entries {
             let (exec, saved) = (m.exec(), m.saved_exec());

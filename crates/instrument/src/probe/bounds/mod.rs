@@ -10,9 +10,12 @@
 //! Which slot a site has is chosen when code is inserted: one for each pointer ([`pointers`]) and size of access, as
 //! long as there are any. The result is right whatever the slot holds: it is always a range of the table
 //! ([`wavetap_profile::bounds`]), or one that no address is in.
+//!
+//! The probe that drops accesses takes the bad lanes out of EXEC for the instruction ([`drops`]).
 
 mod buffer;
 mod check;
+mod drops;
 mod pointers;
 mod search;
 
@@ -26,17 +29,21 @@ use wavetap_analysis::dataflow::{RegSet, accesses_private_segment};
 use wavetap_analysis::kernel::{AddressForm, AddressOperands, Reason, Refusal, Stop};
 use wavetap_base::entity::InstId;
 use wavetap_base::error::Error;
-use wavetap_profile::probes::bounds::{ACCESS, PROBE};
+use wavetap_profile::probes::bounds::{ACCESS, DROPPED_ACCESS, DROPPING_PROBE, PROBE};
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Bounds;
+pub(super) struct Bounds {
+    /// Lanes that are out of bounds do not execute the access.
+    pub(super) drops: bool,
+}
 
 /// The accesses of a function, and the slot of each.
 #[derive(Debug)]
 struct AccessesOf {
     sites: Vec<ProbeSite>,
     slots: Vec<Slot>,
+    drops: bool,
 }
 
 /// An access that is checked.
@@ -84,11 +91,14 @@ fn access(function: &ClonedFunction<'_>, id: InstId) -> std::result::Result<Acce
 
 impl Probe for Bounds {
     fn name(&self) -> &'static str {
-        PROBE
+        if self.drops { DROPPING_PROBE } else { PROBE }
     }
 
     fn summary(&self) -> &'static str {
-        "Accesses to global memory outside of what is allocated"
+        match self.drops {
+            false => "Accesses to global memory outside of what is allocated",
+            true => "The same, and these accesses are not executed: as with --drop",
+        }
     }
 
     fn needs(&self) -> Needs {
@@ -97,6 +107,7 @@ impl Probe for Bounds {
             global_memory: Some("addresses are compared with a table"),
             allocations: true,
             keeps_lanes: true,
+            narrows_exec: self.drops,
             ..Needs::default()
         }
     }
@@ -114,14 +125,20 @@ impl Probe for Bounds {
                 return Err(refuse(format!("{name}: the target has FLAT memory instructions alone")).into());
             }
             let access = access(function, id).map_err(|why| refuse(format!("{name}: {why}")))?;
-            sites.push(ProbeSite { inst: id, kind: &ACCESS });
+            if self.drops {
+                drops::check(function, id).map_err(|(reason, detail)| {
+                    Refusal::at(reason, function.body.address(id), format!("{name}: {detail}"))
+                })?;
+            }
+            sites.push(ProbeSite { inst: id, kind: if self.drops { &DROPPED_ACCESS } else { &ACCESS } });
             accesses.push((id, access));
         }
         let pointers =
             pointers::of(function, &definitions, accesses.iter().map(|(id, access)| (*id, &access.operands)));
         let bytes = accesses.iter().map(|(_, access)| access.bytes);
         let most = kept_ranges::slots(function.body.target().wave_size());
-        Ok(Box::new(AccessesOf { sites, slots: Slot::choose(pointers.into_iter().zip(bytes), most) }))
+        let drops = self.drops;
+        Ok(Box::new(AccessesOf { sites, drops, slots: Slot::choose(pointers.into_iter().zip(bytes), most) }))
     }
 }
 
@@ -141,6 +158,10 @@ impl FunctionProbe for AccessesOf {
         let point = memory::point(function, site.inst, &access.operands).ok_or_else(lost)?;
         let index = self.sites.binary_search_by_key(&site.inst, |site| site.inst).map_err(|_| lost())?;
         let slot = *self.slots.get(index).ok_or_else(lost)?;
-        emitter.measure_in_all_waves(point, |m| access.check(m, slot))
+        if self.drops {
+            let zeros = drops::zeros(function, site.inst);
+            return emitter.measure_narrowing(site.inst, zeros, |m| access.check(m, slot, true));
+        }
+        emitter.measure_in_all_waves(point, |m| access.check(m, slot, false))
     }
 }

@@ -1,0 +1,272 @@
+//! Kernels whose bad accesses are dropped, against the emulator, which goes on after accesses out of bounds in the same
+//! manner: a store does not happen, a load gives 0.
+//!
+//! Each kernel runs with buffers from whose ends parts were taken by a seed, so that what it accesses there is in no
+//! allocation: the original with an emulator that goes on after that, and the one rewritten with the probe
+//! `bounds-drop`, in strict mode, which stops at any access out of bounds. Outputs are the same to the byte, and at
+//! each site as many executions and lanes were bad as the emulator saw of the original. With whole buffers the output
+//! is that of the CPU.
+//!
+//! Quick and full, and the variables that choose kernels and targets, are those of `checked_bounds`.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use libtest_mimic::Trial;
+use rewriter_tests::Failure;
+use rewriter_tests::clocked::{self, FUEL, Rewritten, WRONG_REASONS};
+use rewriter_tests::dispatch::{self, Collecting, FUEL_FACTOR, Launch, Stopped};
+use rewriter_tests::kernels::compare::Rule;
+use rewriter_tests::kernels::{Buffers, Test, launch};
+use rewriter_tests::made_up::Built;
+use rewriter_tests::random::Random;
+use rewriter_tests::tally::{self, Tallies};
+use wavetap::collect::session::{self, Overlap, Records};
+use wavetap::emulator::{AccessRecord, AccessedMemory, FaultKind, Options};
+use wavetap::isa::Target;
+use wavetap::pipeline::{Counters, probe};
+use wavetap::profile::accesses::AllocatedRange;
+use wavetap::profile::map::KernelMap;
+
+/// Of a hundred kernels so many have an execution with dropped accesses, at least.
+const GOAL: u64 = 30;
+/// Accesses of a dispatch that the emulator keeps; counts of dispatches with more are not compared.
+const MOST_RECORDS: usize = 1_000_000;
+/// What is left of a buffer ends at a multiple of this: no access that is aligned is in part inside.
+const GRANULE: usize = 64;
+
+/// What was compared.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Kernels, those that were rewritten, and those of which accesses were dropped.
+    kernels: u64,
+    rewritten: u64,
+    dropping: u64,
+    refused: BTreeMap<String, u64>,
+    /// Accesses by lanes that were dropped.
+    lanes: u64,
+    /// Runs that were compared, and those that were not: why.
+    runs: u64,
+    skipped: BTreeMap<String, u64>,
+    sources: BTreeMap<String, u64>,
+}
+
+static TALLIES: Tallies<Tally> = Tallies::new();
+
+fn main() -> ExitCode {
+    TALLIES.run(trials(), |tallies| {
+        for (target, tally) in tallies {
+            println!("{target}: {tally:?}");
+        }
+        let sum = |of: fn(&Tally) -> u64| tallies.values().map(of).sum::<u64>();
+        tally::at_least(GOAL, sum(|tally| tally.dropping), sum(|tally| tally.kernels))
+    })
+}
+
+fn trials() -> Result<Vec<Trial>, Failure> {
+    Ok(clocked::compiled()?.into_iter().map(|compiled| compiled.trial(run)).collect())
+}
+
+/// All kernels of a source, compiled in one way.
+fn run(built: &Built) -> Result<(), Failure> {
+    let (object, variant) = (&built.object, built.variant);
+    let rewritten = Rewritten::with(object, probe::BOUNDS_DROP, Counters::Global, false)?;
+    let mut tally = Tally::default();
+    let mut wrong = Vec::new();
+    for refused in &rewritten.map.refused {
+        tally::add_counts(&mut tally.refused, [(refused.reason.clone(), 1)]);
+        if WRONG_REASONS.contains(&refused.reason.as_str()) {
+            wrong.push(format!("{}: refused: {}", refused.name, refused.detail));
+        }
+    }
+    let outcome = built.each(|test, buffers| {
+        tally.kernels += 1;
+        let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == test.name) else {
+            return Ok(());
+        };
+        tally.rewritten += 1;
+        let kernel = &rewritten.map.kernels[index];
+        tally::add_counts(&mut tally.sources, [(format!("{:?}", kernel.vector_registers), 1)]);
+        let subject = Subject { object, rewritten: &rewritten, index, kernel, test, target: variant.target };
+        let before = tally.lanes;
+        let compared = subject.compare(buffers, &mut tally);
+        tally.dropping += u64::from(tally.lanes > before);
+        compared
+    });
+    wrong.extend(outcome.err());
+    TALLIES.add(variant.target.name(), tally);
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+impl tally::Tally for Tally {
+    fn add(&mut self, other: Tally) {
+        self.kernels += other.kernels;
+        self.rewritten += other.rewritten;
+        self.dropping += other.dropping;
+        self.lanes += other.lanes;
+        self.runs += other.runs;
+        tally::add_counts(&mut self.refused, other.refused);
+        tally::add_counts(&mut self.skipped, other.skipped);
+        tally::add_counts(&mut self.sources, other.sources);
+    }
+}
+
+/// A kernel of an object.
+struct Subject<'a> {
+    object: &'a [u8],
+    rewritten: &'a Rewritten,
+    index: usize,
+    kernel: &'a KernelMap,
+    test: &'a Test,
+    target: Target,
+}
+
+/// Counts of bad executions and lanes, by site.
+type Counts = Vec<Vec<u64>>;
+
+/// What the rewritten kernel did.
+struct Run {
+    output: Vec<u8>,
+    counts: Counts,
+    table: Vec<AllocatedRange>,
+}
+
+impl Subject<'_> {
+    fn compare(&self, buffers: &Buffers, tally: &mut Tally) -> Result<(), Failure> {
+        let rule = Rule::parse(&self.test.compare)?;
+        let seeds = if rewriter_tests::full() { 10 } else { 3 };
+        for seed in 0..seeds {
+            let strict = Options { strict: true, seed, threads: 1, ..Options::default() };
+            let run = match self.dropping(buffers, &strict) {
+                Ok(run) => run,
+                Err(_) if launch::run(self.object, self.target, self.test, buffers, &strict).is_err() => continue,
+                Err(stopped) => return Err(format!("whole, seed {seed}: {stopped}")),
+            };
+            rule.check(&run.output, &buffers.expected).map_err(|e| format!("whole, seed {seed}: {e}"))?;
+            if run.counts.iter().flatten().any(|count| *count > 0) {
+                return Err(format!("whole, seed {seed}: counts {:?}", run.counts));
+            }
+        }
+        for seed in 0..seeds {
+            let outcome = self.compare_cut(&cut(buffers, seed), seed, tally).map_err(|e| format!("cut {seed}: {e}"))?;
+            tally::add_counts(&mut tally.skipped, outcome.map(|why| (why.to_owned(), 1)));
+        }
+        Ok(())
+    }
+
+    /// Compares what the rewritten kernel does with such buffers; or why it is not compared.
+    fn compare_cut(&self, buffers: &Buffers, seed: u64, tally: &mut Tally) -> Result<Option<&'static str>, Failure> {
+        let goes_on = |strict| {
+            let mut options = Options { strict, seed, threads: 1, accesses: MOST_RECORDS, ..Options::default() };
+            options.passes.accesses = true;
+            options
+        };
+        let Ok((output, accesses, is_cut_off)) = self.original(buffers, &goes_on(false)) else {
+            return Ok(Some("the original does not end"));
+        };
+        let strict = Options { strict: true, seed, threads: 1, ..Options::default() };
+        let Run { output: dropped, counts, table } = match self.dropping(buffers, &strict) {
+            Ok(run) => run,
+            Err(Stopped::Fault(fault)) if is_scalar_load(&fault.kind, &fault.instruction) => {
+                return Ok(Some("scalar load out of bounds"));
+            }
+            Err(_) if self.original(buffers, &goes_on(true)).is_err() => return Ok(Some("the original is undefined")),
+            Err(stopped) => return Err(stopped.to_string()),
+        };
+        let Some(expected) = self.expected(&accesses, &table) else {
+            return Ok(Some("an access in part inside"));
+        };
+        if !is_cut_off && counts != expected {
+            // How often lanes that compete try again depends on the order of waves.
+            let another = self.original(buffers, &goes_on(true));
+            if another.is_ok_and(|(_, accesses, _)| self.expected(&accesses, &table).as_ref() != Some(&expected)) {
+                return Ok(Some("counts depend on the order"));
+            }
+            return Err(format!("counts {counts:?}, seen {expected:?}"));
+        }
+        if dropped != output {
+            let at = dropped.iter().zip(&output).position(|(a, b)| a != b);
+            return Err(format!("byte {at:?} of {} is not what dropping gives ({expected:?})", output.len()));
+        }
+        tally.runs += 1;
+        tally.lanes += counts.iter().map(|counts| counts[1]).sum::<u64>();
+        Ok(None)
+    }
+
+    /// Runs the original: its output and its accesses, and whether there were more.
+    fn original(&self, buffers: &Buffers, options: &Options) -> Result<(Vec<u8>, Vec<AccessRecord>, bool), Stopped> {
+        let launch: Launch<'_> = launch::of_test(self.test, buffers, FUEL);
+        let options = Options { fuel: FUEL, ..options.clone() };
+        let mut ran = dispatch::run(self.object, self.target, &launch, &options, None)?;
+        let recorded = std::mem::take(&mut ran.stats.accesses);
+        let mut accesses = recorded.records;
+        accesses.retain(|access| access.place.object == ran.object);
+        Ok((ran.buffers.pop().ok_or("no output".to_owned())?, accesses, recorded.dropped > 0))
+    }
+
+    /// Runs the rewritten kernel.
+    fn dropping(&self, buffers: &Buffers, options: &Options) -> Result<Run, Stopped> {
+        let launch: Launch<'_> = launch::of_test(self.test, buffers, FUEL * FUEL_FACTOR);
+        let options = Options { fuel: FUEL * FUEL_FACTOR, ..options.clone() };
+        let collecting = Collecting {
+            kernel: self.index as u32,
+            options: session::Options::new(Overlap::Concurrent, Records::PerWave),
+            per_wave: false,
+        };
+        let table = RefCell::new(Vec::new());
+        let noted = |ranges: Vec<AllocatedRange>| {
+            table.borrow_mut().clone_from(&ranges);
+            ranges
+        };
+        let bytes = &self.rewritten.bytes;
+        let mut ran = dispatch::run_with_table(bytes, self.target, &launch, &options, Some(collecting), &noted)?;
+        let profile = ran.take_profile().ok_or("no profile".to_owned())?;
+        let totals = profile.kernels.first().ok_or("nothing was counted".to_owned())?;
+        let counts = totals.sites.iter().map(|site| site.counts.values().to_vec()).collect();
+        Ok(Run { output: ran.buffers.pop().ok_or("no output".to_owned())?, counts, table: table.take() })
+    }
+
+    /// What has to be counted of these accesses; none if bytes of one are inside and outside.
+    fn expected(&self, accesses: &[AccessRecord], table: &[AllocatedRange]) -> Option<Counts> {
+        let mut expected = vec![vec![0, 0]; self.kernel.sites.len()];
+        for access in accesses.iter().filter(|access| access.memory == AccessedMemory::Global) {
+            let at = access.place.address;
+            let Some(site) = self.kernel.sites.iter().position(|site| site.address == at) else { continue };
+            let mut bad = 0;
+            for address in &access.addresses {
+                let bytes = (0..u64::from(access.bytes)).map(|byte| address.wrapping_add(byte));
+                let inside = bytes.filter(|byte| is_allocated(table, *byte)).count();
+                if inside > 0 && inside < access.bytes as usize {
+                    return None;
+                }
+                bad += u64::from(inside == 0);
+            }
+            expected[site][0] += u64::from(bad > 0);
+            expected[site][1] += bad;
+        }
+        Some(expected)
+    }
+}
+
+/// Whether a byte is in a range.
+fn is_allocated(table: &[AllocatedRange], byte: u64) -> bool {
+    table.iter().any(|range| byte >= range.address && byte - range.address < range.size)
+}
+
+/// Whether a fault is that of a scalar load, which the probe does not check.
+fn is_scalar_load(kind: &FaultKind, instruction: &str) -> bool {
+    matches!(kind, FaultKind::Memory { .. }) && instruction.starts_with("s_")
+}
+
+/// Buffers of which parts at the end were taken away.
+fn cut(buffers: &Buffers, seed: u64) -> Buffers {
+    let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x0dd5);
+    let mut shorter = |bytes: &[u8]| {
+        let granules = bytes.len() / GRANULE;
+        // Now and then nothing is taken away of one.
+        let kept = if granules == 0 || random.chance(25) { bytes.len() } else { GRANULE * random.below(granules) };
+        bytes[..kept].to_vec()
+    };
+    Buffers { input: shorter(&buffers.input), start: shorter(&buffers.start), expected: Vec::new() }
+}
