@@ -75,8 +75,8 @@ pub(super) fn subtract(m: &mut Measurement<'_>, pair: u16, number: i64) -> Resul
 }
 
 impl Access {
-    /// Checks it; `drops`: takes the lanes that are out of bounds out of EXEC.
-    pub(super) fn check(&self, m: &mut Measurement<'_>, slot: Slot, drops: bool) -> Result<()> {
+    /// Checks it; if it is dropped, lanes that are out of bounds are taken out of EXEC.
+    pub(super) fn check(&self, m: &mut Measurement<'_>, slot: Slot) -> Result<()> {
         if let Some(buffer) = &self.buffer {
             return self.check_buffer(buffer, m, slot);
         }
@@ -126,7 +126,7 @@ impl Access {
         let searched = m.asm.new_label();
         m.asm.branch(Opcode::S_CBRANCH_SCC0, searched);
         search::found(m, pairs)?;
-        if drops {
+        if self.is_dropped {
             drops::narrow(m)?;
         }
         m.asm.bind(searched);

@@ -59,6 +59,8 @@ struct Access {
     scale: u32,
     /// Its lanes, if it is one of a buffer.
     buffer: Option<Buffer>,
+    /// Lanes that are out of bounds do not execute it.
+    is_dropped: bool,
 }
 
 /// Whether an instruction accesses global memory at addresses of its lanes, or might.
@@ -69,7 +71,7 @@ fn is_access(function: &ClonedFunction<'_>, id: InstId) -> bool {
 }
 
 /// An access, or why its addresses cannot be computed.
-fn access(function: &ClonedFunction<'_>, id: InstId) -> std::result::Result<Access, &'static str> {
+fn access(function: &ClonedFunction<'_>, id: InstId, is_dropped: bool) -> std::result::Result<Access, &'static str> {
     let inst = function.body.inst(id);
     let unknown = "its addresses cannot be computed before it";
     let operands = memory::measured(function, id).ok_or(unknown)?;
@@ -86,6 +88,7 @@ fn access(function: &ClonedFunction<'_>, id: InstId) -> std::result::Result<Acce
         offset: inst.modifiers.offset,
         scale: if inst.modifiers.scale_offset { bytes } else { 1 },
         buffer,
+        is_dropped,
     })
 }
 
@@ -124,7 +127,7 @@ impl Probe for Bounds {
             if !has_operation(function.body.target(), Opcode::GLOBAL_ATOMIC_ADD) {
                 return Err(refuse(format!("{name}: the target has FLAT memory instructions alone")).into());
             }
-            let access = access(function, id).map_err(|why| refuse(format!("{name}: {why}")))?;
+            let access = access(function, id, self.drops).map_err(|why| refuse(format!("{name}: {why}")))?;
             if self.drops {
                 drops::check(function, id).map_err(|(reason, detail)| {
                     Refusal::at(reason, function.body.address(id), format!("{name}: {detail}"))
@@ -154,14 +157,14 @@ impl FunctionProbe for AccessesOf {
     fn at_site(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> std::result::Result<(), Stop> {
         let function = emitter.function();
         let lost = || Error::internal("a checked access is none");
-        let access = access(function, site.inst).map_err(|_| lost())?;
+        let access = access(function, site.inst, self.drops).map_err(|_| lost())?;
         let point = memory::point(function, site.inst, &access.operands).ok_or_else(lost)?;
         let index = self.sites.binary_search_by_key(&site.inst, |site| site.inst).map_err(|_| lost())?;
         let slot = *self.slots.get(index).ok_or_else(lost)?;
         if self.drops {
             let zeros = drops::zeros(function, site.inst);
-            return emitter.measure_narrowing(site.inst, zeros, |m| access.check(m, slot, true));
+            return emitter.measure_narrowing(site.inst, zeros, |m| access.check(m, slot));
         }
-        emitter.measure_in_all_waves(point, |m| access.check(m, slot, false))
+        emitter.measure_in_all_waves(point, |m| access.check(m, slot))
     }
 }
