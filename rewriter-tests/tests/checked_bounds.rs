@@ -164,12 +164,13 @@ impl Subject<'_> {
         }
         for (seed, added) in (0..).zip(TABLES) {
             let accessed: Vec<u64> = whole.accesses.iter().flat_map(|access| access.addresses.clone()).collect();
+            let ends: Vec<u64> = whole.accesses.iter().flat_map(ends).collect();
             let cut = |ranges| {
                 let more = (0..added).map(|number| AllocatedRange {
                     address: ADDED[number as usize % 2] + (number << 5),
                     size: number % 32 + 1,
                 });
-                cut(ranges, &accessed, seed).into_iter().chain(more).collect()
+                cut(ranges, &accessed, &ends, seed).into_iter().chain(more).collect()
             };
             let run = self.run(&plain, &cut)?;
             rule.check(&run.output, &self.buffers.expected).map_err(|e| format!("table {seed}: {e}"))?;
@@ -287,8 +288,18 @@ fn is_inside(table: &[AllocatedRange], address: u64, bytes: u32) -> bool {
     })
 }
 
-/// Ranges with parts taken out where something is accessed.
-fn cut(mut ranges: Vec<AllocatedRange>, accessed: &[u64], seed: u64) -> Vec<AllocatedRange> {
+/// The addresses after what is executed of each lane that is in range of its buffer in part.
+fn ends(access: &AccessRecord) -> Vec<u64> {
+    let lanes = (0..u64::BITS).filter(|lane| access.lanes >> lane & 1 == 1);
+    let end = |(lane, address): (u32, &u64)| {
+        access.heads.iter().find(|head| head.0 == lane).map(|head| address + u64::from(head.1))
+    };
+    lanes.zip(&access.addresses).filter_map(end).collect()
+}
+
+/// Ranges with parts taken out where something is accessed, and, in every other table, small parts from where accesses
+/// end that are executed in part.
+fn cut(mut ranges: Vec<AllocatedRange>, accessed: &[u64], ends: &[u64], seed: u64) -> Vec<AllocatedRange> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678;
     let mut random = |below: u64| {
         state ^= state << 13;
@@ -298,8 +309,13 @@ fn cut(mut ranges: Vec<AllocatedRange>, accessed: &[u64], seed: u64) -> Vec<Allo
     };
     let holes = if accessed.is_empty() { 0 } else { 1 + random(PIECES as u64) };
     for _ in 0..holes {
-        let at = accessed[random(accessed.len() as u64) as usize].wrapping_add(random(9)).wrapping_sub(4);
-        let size = 1 << random(12);
+        let (at, size) = match ends {
+            [_, ..] if seed % 2 == 1 => (ends[random(ends.len() as u64) as usize], 1 << random(4)),
+            _ => {
+                let near = accessed[random(accessed.len() as u64) as usize];
+                (near.wrapping_add(random(9)).wrapping_sub(4), 1 << random(12))
+            }
+        };
         let end = at.saturating_add(size);
         ranges = ranges
             .into_iter()
