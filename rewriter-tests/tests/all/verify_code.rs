@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashSet;
-
 use crate::planned::{branches, request, samples};
 use wavetap::cfg::{BodyId, Cfg, Program};
 use wavetap::code_object::{CodeObject, InitialRegisters, Kernel, initial_registers};
@@ -67,7 +65,7 @@ impl Case<'_> {
             scratch: (0, 0),
             used: self.used,
             summaries: self.summaries,
-            dropping: &FxHashSet::default(),
+            dropping: &Default::default(),
             replays: true,
         })
     }
