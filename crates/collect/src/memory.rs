@@ -13,8 +13,8 @@ pub trait DeviceMemory {
     /// If there is not so much memory.
     fn alloc(&mut self, size: u64, align: u64) -> Result<u64, MemoryError>;
 
-    /// As [`DeviceMemory::alloc`], in memory that [`DeviceMemory::read_now`] reads: the host's, where the device has its
-    /// own.
+    /// As [`DeviceMemory::alloc`], in memory that [`DeviceMemory::read_now`] reads: the host's, where the device has
+    /// its own.
     ///
     /// # Errors
     /// The same.

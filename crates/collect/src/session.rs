@@ -436,8 +436,9 @@ impl Session {
         Ok(changed.into_iter().collect())
     }
 
-    /// Adds what a dispatch in flight has found so far of accesses out of bounds: the device has stopped, and no dispatch
-    /// will end. Its records are not read. Returns the place in the profile of its kernel, if that looks for them.
+    /// Adds what a dispatch in flight has found so far of accesses out of bounds: the device has stopped, and no
+    /// dispatch will end. Its records are not read. Returns the place in the profile of its kernel, if that looks for
+    /// them.
     ///
     /// # Errors
     /// Malformed if what was found contradicts itself; what the memory reports.

@@ -15,10 +15,10 @@
 //! | 1088 | 16 for each entry | first address of a range, and the address after its last one |
 //!
 //! Entries are in rising order and do not overlap. The first one is 0 and 0; the last range is repeated up to the end
-//! of the table. Before the header is a [`claim`] of 4 bytes for each site: bad executions (atomic). Whoever finds 0 there
-//! is the first. The site's slot has [`SLOT`] bytes, at [`slot`] from the first one, in memory that the host can read while
-//! kernels run, and after one of them has ended the program. The first 16 bytes are stored by each wave before its bad
-//! access, the others by the first one alone:
+//! of the table. Before the header is a [`claim`] of 4 bytes for each site: bad executions (atomic). Whoever finds 0
+//! there is the first. The site's slot has [`SLOT`] bytes, at [`slot`] from the first one, in memory that the host can
+//! read while kernels run, and after one of them has ended the program. The first 16 bytes are stored by each wave
+//! before its bad access, the others by the first one alone:
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -81,7 +81,7 @@ pub struct OutOfBounds {
     pub region: Option<String>,
     /// The site: its index among the kernel's.
     pub site: u32,
-    /// The address of the first bad lane. Of a dispatch that a fault ended it may be all that is known: `lanes` is 0 then.
+    /// The address of the first bad lane. After a fault it may be all that is known: `lanes` is 0 then.
     #[serde(with = "crate::hex")]
     #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub address: u64,

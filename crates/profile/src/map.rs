@@ -286,8 +286,7 @@ impl KernelMap {
     /// Whether its accesses are compared with what is allocated ([`super::bounds`]).
     #[must_use]
     pub fn checks_bounds(&self) -> bool {
-        let kinds = probes::bounds::kinds();
-        self.sites.iter().any(|site| kinds.iter().any(|kind| site.kind == **kind))
+        self.sites.iter().any(|site| probes::bounds::kinds().iter().any(|kind| site.kind == **kind))
     }
 
     /// The index of the access whose counter is at this offset in the record.

@@ -262,8 +262,8 @@ impl Attached {
             .ok_or_else(|| Error::internal(format!("dispatch {ticket} is not in flight")))
     }
 
-    /// Adds what a dispatch in flight has found so far, which will not end: nothing is written, and the device not asked.
-    /// Gives the place in the profile of its kernel if that looks for something.
+    /// Adds what a dispatch in flight has found so far, which will not end: nothing is written, and the device not
+    /// asked. Gives the place in the profile of its kernel if that looks for something.
     pub(super) fn find<M: DeviceMemory>(
         &self,
         memory: &M,
