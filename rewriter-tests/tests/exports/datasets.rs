@@ -247,7 +247,7 @@ fn a_dataset_is_added_to_and_never_silently_twice() {
     refused(&[&export[..], &["--partition", "run"]].concat(), "a dataset of the other partition");
     refused(&[&export[..], &["--run", "../up"]].concat(), "is no name of a run");
     refused(&[&export[..5], &["-o", "."]].concat(), "is neither empty nor a dataset");
-    refused(&[&export[..5]].concat(), "-o FOLDER");
+    refused(&[&export[..5]].concat(), "--output <FOLDER>");
     // A profile that cannot be read leaves no half of a dataset.
     fs::write(folder.join("broken"), "{").expect("a file");
     let both = ["export", "parquet", "--counters", "records", "--counters", "broken", "-o", "new"];
