@@ -8,7 +8,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::finding::{Finding, Rule};
-use wavetap_amdgpu::{Branch, Counter, Inst, Opcode, OpcodeFlags, Role, Target, Value};
+use wavetap_amdgpu::{Branch, Counter, Inst, Opcode, OpcodeFlags, Role, Value};
 use wavetap_analysis::kernel::{Body, CallTarget, Flow};
 use wavetap_base::entity::InstId;
 
@@ -41,12 +41,13 @@ impl Alignment {
 
     /// Aligns two bodies by pairs of instructions, original and new; all that does not fit is a finding. Without an
     /// alignment nothing else about the code can be checked. Calls of functions that were copied to addresses from
-    /// `new_code` on are added to `calls`: original function, copy.
+    /// `new_code` on are added to `calls`: original function, copy. `dropping`: addresses of accesses that lanes may not
+    /// execute.
     pub(crate) fn find(
         original: &Body,
         new: &Body,
         pairs: &[(InstId, InstId)],
-        new_code: u64,
+        (new_code, dropping): (u64, &FxHashSet<u64>),
         calls: &mut Vec<(u64, u64)>,
         findings: &mut Vec<Finding>,
     ) -> Option<Alignment> {
@@ -60,7 +61,8 @@ impl Alignment {
             {
                 findings.push(complain(format!("{was_at:#x} has two places or shares one")));
             }
-            if !same(original, old_id, new.inst(new_id)) {
+            let new_inst = new.inst(new_id);
+            if !same(original, old_id, new_inst) && !is_dissolved(original, old_id, new_inst, dropping) {
                 let (was, is) = (original.inst(old_id).name(), new.inst(new_id).name());
                 findings.push(complain(format!("{was} of {was_at:#x} became {is} or has other operands")));
             }
@@ -231,7 +233,7 @@ impl Walk {
 fn same(original: &Body, id: InstId, new: &Inst) -> bool {
     let old = original.inst(id);
     if original.flow(id) == Flow::Next {
-        return same_encoded(old, new) || is_dissolved(original.target(), old, new);
+        return same_encoded(old, new);
     }
     if matches!(original.flow(id), Flow::Jump(_))
         && old.variant.branch == Branch::IndirectJump
@@ -249,10 +251,15 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
     same_encoded(old, new)
 }
 
-/// Whether an `s_clause` became `s_nop 0`, where it is a hint: memory instructions are not replayed as a clause.
-fn is_dissolved(target: Target, old: &Inst, new: &Inst) -> bool {
+/// Whether the `s_clause` of an access that lanes may not execute became `s_nop 0`, where it is a hint: memory
+/// instructions are not replayed as a clause.
+fn is_dissolved(original: &Body, id: InstId, new: &Inst, dropping: &FxHashSet<u64>) -> bool {
+    let old = original.inst(id);
+    let Some(Value::Imm(length)) = old.operand(Role::Simm16).map(|operand| operand.value) else { return false };
+    let members = original.ids().skip(id.index() + 1).take((length & 63) as usize + 1);
     old.variant.opcode_flags.contains(OpcodeFlags::CLAUSE)
-        && target.largest_wait(Counter::X).is_none()
+        && members.into_iter().any(|member| dropping.contains(&original.address(member)))
+        && original.target().largest_wait(Counter::X).is_none()
         && new.opcode() == Opcode::S_NOP
         && old.size == new.size
         && new.operands.iter().all(|operand| operand.value == Value::Imm(0))

@@ -178,7 +178,7 @@ fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Fi
         }
         let mut calls = Vec::new();
         let before = found.len();
-        let alignment = Alignment::find(&original, new, &pairs, code.new_code, &mut calls, &mut found);
+        let alignment = Alignment::find(&original, new, &pairs, (code.new_code, code.dropping), &mut calls, &mut found);
         if let Some(alignment) = &alignment {
             forbidden::check(&original, new, alignment, &mut found);
         }

@@ -30,11 +30,7 @@ pub const KINDS: &[Kind] = &[
         name: "original_lost",
         what: "an original instruction does nothing",
         rules: SKELETON,
-        // `s_clause` is a hint, which may be `s_nop`.
-        harm: |t| {
-            let matters = |inst: &Inst| !["s_nop", "s_clause"].contains(&inst.name());
-            t.each(|c, i| original(c, i, matters).then(|| c.nothing(i)).flatten())
-        },
+        harm: |t| t.each(|c, i| original(c, i, |inst| inst.name() != "s_nop").then(|| c.nothing(i)).flatten()),
     },
     Kind {
         name: "original_result_elsewhere",

@@ -131,7 +131,7 @@ fn halves_that_a_load_keeps_are_kept() {
 #[test]
 fn a_clause_is_dissolved_where_it_is_a_hint() {
     let clause = "= s_clause #1
-        global_load_dword v3, v[0:1], off
+        ~ global_load_dword v3, v[0:1], off
         + s_nop #0
         global_load_dword v4, v[0:1], off
         s_endpgm";
@@ -139,6 +139,7 @@ fn a_clause_is_dissolved_where_it_is_a_hint() {
     for (target, clause) in [("gfx1030", clause), ("gfx1100", &newer), ("gfx1200", &newer)] {
         accepts(target, clause);
         finds(target, &clause.replace("= ", ""), Rule::Adjacent, "clause");
+        finds(target, &clause.replace("~ ", ""), Rule::Skeleton, "s_clause");
     }
     finds("gfx1250", &newer, Rule::Skeleton, "s_clause");
     // Nothing else may become s_nop.
