@@ -41,8 +41,8 @@ impl Alignment {
 
     /// Aligns two bodies by pairs of instructions, original and new; all that does not fit is a finding. Without an
     /// alignment nothing else about the code can be checked. Calls of functions that were copied to addresses from
-    /// `new_code` on are added to `calls`: original function, copy. `dropping`: addresses of accesses that lanes may not
-    /// execute.
+    /// `new_code` on are added to `calls`: original function, copy. `dropping`: addresses of accesses that lanes may
+    /// not execute.
     pub(crate) fn find(
         original: &Body,
         new: &Body,
