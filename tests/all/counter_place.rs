@@ -110,6 +110,46 @@ fn without_lds_of_their_own_kernels_count_in_memory() {
     );
 }
 
+/// The object with another size of LDS in the descriptor of its only kernel.
+fn with_lds_in_descriptor(bytes: &[u8], size: u32) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let offset = CodeObject::parse(&bytes).expect("an object").kernels()[0].descriptor_offset;
+    let mut descriptor = KernelDescriptor::read(&bytes, offset).expect("a descriptor");
+    descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, size).expect("it fits");
+    bytes[offset as usize..][..descriptor.bytes().len()].copy_from_slice(descriptor.bytes());
+    bytes
+}
+
+/// Generators of kernels leave the size to the metadata, by which HIP launches; counters are behind what that says.
+#[test]
+fn a_descriptor_may_leave_lds_to_the_metadata() {
+    if !compiler_is_there() {
+        return;
+    }
+    for target in ["gfx90a", "gfx1100", "gfx1201"] {
+        let object = Workshop::new().code_object(&format!("{HEAD}{FIXED}"), target, &[]);
+        let object = with_lds_in_descriptor(&object, 0);
+        for counters in [Counters::Register, Counters::Global, Counters::Lds] {
+            let place = format!("{target} {counters:?}");
+            let result = rewrite(&object, &options(counters)).expect("rewritten");
+            assert_eq!(result.maps[0].refused, [], "{place}");
+            let rewritten = CodeObject::parse(&result.bytes).expect("an object");
+            let kernel = &rewritten.kernels()[0];
+            let stated = kernel.descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE);
+            let noted = kernel.metadata.as_ref().expect("metadata").group_segment_fixed_size;
+            let expected = |(stated, noted): (u32, u64)| match counters {
+                Counters::Lds => u64::from(stated) == noted && noted > 2048,
+                _ => (stated, noted) == (0, 2048),
+            };
+            assert!(expected((stated, noted)), "{place}: {stated} and {noted} bytes");
+            for other in [stated + 4, 2048, 1].into_iter().filter(|other| u64::from(*other) != noted) {
+                let rules = findings(&object, &with_lds_in_descriptor(&result.bytes, other));
+                assert!(rules.contains(&Rule::Lds), "{place}: {other} bytes: {rules:?}");
+            }
+        }
+    }
+}
+
 /// What the checker says of two objects that were changed alike.
 fn findings(original: &[u8], rewritten: &[u8]) -> Vec<Rule> {
     let (original, rewritten) =

@@ -384,8 +384,11 @@ impl Context<'_> {
             findings.push(Finding::new(Rule::Metadata, "an instrumented kernel without metadata"));
             return;
         };
-        let static_size = u64::from(new.descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE));
-        if static_size != now.group_segment_fixed_size {
+        let stated = |kernel: &Kernel| u64::from(kernel.descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE));
+        let static_size = stated(new);
+        // HIP launches kernels with what the metadata says: some generators write nothing into the descriptor.
+        let kept = (static_size, now.group_segment_fixed_size) == (stated(old), before.group_segment_fixed_size);
+        if static_size != now.group_segment_fixed_size && !kept {
             let noted = now.group_segment_fixed_size;
             findings.push(Finding::new(
                 Rule::Lds,
