@@ -4,6 +4,7 @@
 mod crates;
 mod cycles;
 mod docs;
+mod features;
 mod hooks;
 mod licences;
 mod mnemonics;
