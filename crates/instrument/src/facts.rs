@@ -25,7 +25,7 @@ use wavetap_analysis::dataflow::{Liveness, RegSet, UsedRegisters, callable_regis
 use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Reason, Refusal, Stop};
 use wavetap_analysis::solver::{Edges, Lattice, iterate};
 use wavetap_base::entity::InstId;
-use wavetap_object::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
+use wavetap_object::code_object::{Field, KernargPreload, Kernel, KernelDescriptor, KernelMetadata};
 
 /// What is known of one kernel.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub struct KernelFacts<'k, 'a> {
     pub(crate) used: UsedRegisters,
     /// Whether all that it may call is known, and nothing calls itself.
     pub(crate) has_bounded_calls: bool,
+    /// Arguments that the original finds preloaded, and no code of it loads.
+    pub(crate) preload: Option<KernargPreload>,
     /// What inserted code reads at sites, once that is asked for.
     reads: OnceCell<RegSet>,
     /// What the probes need of its inserted code.
@@ -77,7 +79,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
         let id = find(program, kernel)?;
         let target = program.body(id).target();
         let mut own = ClonedFunction::of(analysis, id, &kernel.descriptor)?;
-        guards::check_preload(own.body, &own.liveness, &kernel.descriptor)?;
+        let preload = guards::preload(own.body, &kernel.descriptor)?;
         own.preloaded_entry = guards::preloaded_entry(own.body, &kernel.descriptor)?;
         let mut table = SiteTable::default();
         let measured = prepare(&own, probes)?;
@@ -122,6 +124,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
             lds_bytes: lds_bytes(metadata.group_segment_fixed_size, &kernel.descriptor)?,
             used: reachable_registers(program, id, callable),
             has_bounded_calls: has_bounded_calls(program, id),
+            preload,
             reads: OnceCell::new(),
             needs: Needs::together(probes),
         })

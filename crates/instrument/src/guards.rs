@@ -3,12 +3,12 @@
 use crate::frame::entry::begins_with_arguments;
 use wavetap_amdgpu::{Memory, Opcode, OpcodeFlags, Reg, Role, Value};
 use wavetap_analysis::cfg::{Cfg, Program};
-use wavetap_analysis::dataflow::{Indexing, Liveness, RegSet};
+use wavetap_analysis::dataflow::{Indexing, RegSet};
 use wavetap_analysis::kernel::{
     Body, BodyKind, BundlingConstraint, BundlingConstraints, Flow, Reason, Refusal, Scheduling, Stop,
 };
 use wavetap_base::entity::{InstId, ProgramPoint};
-use wavetap_object::code_object::{Field, KernelDescriptor, initial_registers};
+use wavetap_object::code_object::{Field, KernargPreload, KernelDescriptor, initial_registers};
 
 /// `HW_REG_MODE` in a `hwreg` operand (bits 5:0).
 const HWREG_MODE: u8 = 1;
@@ -43,14 +43,22 @@ pub(crate) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Re
     Ok(())
 }
 
-/// Refuses kernels with preloaded arguments whose code does not begin by loading them itself, as it must for firmware
-/// that preloads nothing: the code from the entry up to [`PRELOADED_ENTRY`] bytes after it. Or all of it, where the
-/// ways from the two entries meet later only: then nothing that is reached from the first reads what would be
-/// preloaded.
-pub(crate) fn check_preload(body: &Body, liveness: &Liveness, descriptor: &KernelDescriptor) -> Result<(), Stop> {
-    let Some(preload) = initial_registers(descriptor, body.target())?.kernarg_preload else { return Ok(()) };
+/// What code at the entry has to load of a kernel's preloaded arguments. Refuses kernels where neither that can be done
+/// nor the original does it, as it must for firmware that preloads nothing: with the code from the entry up to
+/// [`PRELOADED_ENTRY`] bytes after it.
+pub(crate) fn preload(body: &Body, descriptor: &KernelDescriptor) -> Result<Option<KernargPreload>, Stop> {
+    let registers = initial_registers(descriptor, body.target())?;
+    let Some(preload) = registers.kernarg_preload else { return Ok(None) };
     if begins_with_arguments(body.target()) {
-        return Ok(());
+        return Ok(None);
+    }
+    if body.begins_after_entry() {
+        if registers.kernarg_ptr.is_none() {
+            let detail =
+                format!("{} dwords of kernel arguments are preloaded without a pointer to them", preload.length);
+            return Err(Refusal::at(Reason::KernargPreload, body.entry_address(), detail).into());
+        }
+        return Ok(Some(preload));
     }
     if !body.target().has_preload_prologue() {
         let detail =
@@ -76,12 +84,7 @@ pub(crate) fn check_preload(body: &Body, liveness: &Liveness, descriptor: &Kerne
         }
     }
     if body.address(at) == entry + PRELOADED_ENTRY && missing.is_empty() {
-        return Ok(());
-    }
-    let second = entry + PRELOADED_ENTRY;
-    let goes_another_way = body.at(second).is_none() && body.ids().any(|id| body.address(id) > second);
-    if goes_another_way && !liveness.before(body.entry()).intersects(&preloaded) {
-        return Ok(());
+        return Ok(None);
     }
     let detail =
         format!("{} dwords of kernel arguments are preloaded, and the entry does not load them", preload.length);

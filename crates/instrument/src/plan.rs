@@ -190,7 +190,7 @@ fn plan(
     let scratch = if strategy == LAST_RESORT { ScratchAccess::of(target) } else { ScratchAccess::Given };
     let sets_flat_scratch = scratch == ScratchAccess::FlatScratch;
     let entry_needs = if needs.allocations { EntryNeeds::All } else { sink.entry_needs(records) };
-    let entry = Entry::extend(target, &mut descriptor, entry_needs, scratch)?;
+    let entry = Entry::extend(target, &mut descriptor, entry_needs, scratch, facts.preload)?;
     let allocation = Allocation {
         target,
         descriptor: &kernel.descriptor,

@@ -397,7 +397,8 @@ fn entry_registers_are_put_back() {
             descriptor.set(Field::USER_SGPR_COUNT, user).expect("fits");
             let old = initial_registers(&descriptor, target).expect("a good descriptor");
             let scratch = if accesses_scratch { ScratchAccess::of(target) } else { ScratchAccess::Given };
-            let entry = Entry::extend(target, &mut descriptor, EntryNeeds::All, scratch).expect("it can be extended");
+            let entry =
+                Entry::extend(target, &mut descriptor, EntryNeeds::All, scratch, None).expect("it can be extended");
             let new = initial_registers(&descriptor, target).expect("a good descriptor");
             let is_led = scratch != ScratchAccess::FlatScratch || new.flat_scratch_init.is_some();
             assert!(!accesses_scratch || is_led && new.private_segment_wave_offset.is_some(), "{name} {chosen:#b}");

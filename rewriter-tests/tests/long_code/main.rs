@@ -13,6 +13,7 @@ mod generated;
 mod high_registers;
 mod homes;
 mod linked;
+mod preloaded;
 mod scheduling;
 mod written;
 
@@ -68,6 +69,10 @@ fn trials() -> Vec<Trial> {
         if LONG.contains(&name) && full() {
             long("megabyte", generated::MEGABYTE);
         }
+    }
+    for target in preloaded::TARGETS.into_iter().filter(|name| chosen(name)).filter_map(Target::by_name) {
+        let run = move || preloaded::check(target).map_err(Failed::from);
+        trials.push(Trial::test(format!("preloaded_arguments {}", target.name()), run));
     }
     if chosen(high_registers::TARGET) {
         for (name, above) in [("high_registers_of_which_some_are_free", 200), ("high_registers_all_of_them", 256)] {

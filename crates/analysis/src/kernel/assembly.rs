@@ -279,7 +279,7 @@ impl Listing {
         preserved: &PreservedRegs,
     ) -> Result<Body> {
         let insts = self.assemble();
-        Body::from_decoder(target, image, "test", kind, entry, preserved, |inst, address| {
+        Body::from_decoder(target, image, "test", kind, (entry, entry), preserved, |inst, address| {
             *inst = insts.get(&address).cloned().ok_or_else(|| Error::malformed("no instruction").at(address))?;
             Ok(())
         })

@@ -101,6 +101,7 @@ pub struct Body {
     pub(super) kind: BodyKind,
     pub(super) target: Target,
     pub(super) entry: InstId,
+    pub(super) entry_address: u64,
     pub(super) insts: Vec<Inst>,
     pub(super) addresses: Vec<u64>,
     pub(super) flows: Vec<Flow>,
@@ -140,16 +141,26 @@ impl Body {
         self.target
     }
 
-    /// The instruction at which it is entered (not always the first one in memory).
+    /// The instruction at which it is entered (not always the first one in memory). Of a kernel with preloaded
+    /// arguments (gfx90a, gfx94x, gfx950), the one at its entry address, for firmware that does not preload them, if
+    /// the way from there leads on to the one for firmware that does, as compilers have it; otherwise the latter.
     #[must_use]
     pub fn entry(&self) -> InstId {
         self.entry
     }
 
-    /// The address of the entry.
+    /// The address that a symbol or a kernel descriptor has for it: that of [`Body::entry`], unless
+    /// [`Body::begins_after_entry`].
     #[must_use]
     pub fn entry_address(&self) -> u64 {
-        self.address(self.entry)
+        self.entry_address
+    }
+
+    /// Whether it is the code of a kernel whose arguments are in registers already, and which the code at the entry
+    /// address leads around.
+    #[must_use]
+    pub fn begins_after_entry(&self) -> bool {
+        self.address(self.entry) != self.entry_address
     }
 
     /// How many instructions it has.

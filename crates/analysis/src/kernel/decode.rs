@@ -69,25 +69,30 @@ impl Body {
             wavetap_amdgpu::decode_into(inst, target, bytes)
                 .map_err(|error| error.within(format!("code at {address:#x}")))
         };
-        Self::from_decoder(target, image, name, kind, entry, preserved, decode).within(|| name.to_owned())
+        let from = |begin: u64| Self::from_decoder(target, image, name, kind, (entry, begin), preserved, &decode);
+        let body = from(entry).within(|| name.to_owned())?;
+        let begin = if kind == BodyKind::Kernel { image.begin_of(entry) } else { None };
+        // Generated kernels may have two beginnings that meet later: it is that which hardware runs, unless it cannot
+        // be decoded.
+        Ok(begin.filter(|begin| body.at(*begin).is_none()).and_then(|begin| from(begin).ok()).unwrap_or(body))
     }
 
-    /// [`Body::decode`] with any source of instructions.
+    /// [`Body::decode`] with any source of instructions: what can be reached from `begin`, under the address `entry`.
     pub(super) fn from_decoder(
         target: Target,
         image: &Image<'_>,
         name: &str,
         kind: BodyKind,
-        entry: u64,
+        (entry_address, begin): (u64, u64),
         preserved: &PreservedRegs,
         decode: impl Fn(&mut Inst, u64) -> Result<()>,
     ) -> Result<Body> {
-        let mut reached = Reached::for_code_of(image.distance_to_next(entry), image.end_of(entry));
+        let mut reached = Reached::for_code_of(image.distance_to_next(entry_address), image.end_of(entry_address));
         let mut resolved = BTreeMap::new();
-        let mut work = vec![entry];
+        let mut work = vec![begin];
         loop {
             reached.extend(work, &decode)?;
-            let (insts, addresses, flows, entry) = reached.order(kind, entry, &resolved)?;
+            let (insts, addresses, flows, entry) = reached.order(kind, begin, &resolved)?;
             let opcode_flags = insts.iter().fold(OpcodeFlags::empty(), |all, inst| all | inst.variant.opcode_flags);
             let registers = Registers::of(&insts);
             let mut body = Body {
@@ -95,6 +100,7 @@ impl Body {
                 kind,
                 target,
                 entry,
+                entry_address,
                 insts,
                 addresses,
                 calls: Vec::new(),

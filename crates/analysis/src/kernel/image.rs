@@ -6,6 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::body::BodyKind;
+use wavetap_amdgpu::Target;
 use wavetap_base::error::Result;
 use wavetap_object::code_object::{CodeObject, Field};
 use wavetap_object::elf::constants::{PT_GNU_RELRO, RelocationType};
@@ -14,6 +15,9 @@ use wavetap_object::elf::constants::{PT_GNU_RELRO, RelocationType};
 const R_AMDGPU_ABS64: RelocationType = RelocationType(3);
 /// The load address plus the addend.
 const R_AMDGPU_RELATIVE64: RelocationType = RelocationType(13);
+
+/// Bytes of code at a kernel's entry that load its arguments, for firmware that does not preload them.
+const PRELOAD_PROLOGUE: u64 = 256;
 
 /// Stands for what a relocation of another kind makes.
 const NOWHERE: u64 = u64::MAX;
@@ -31,6 +35,8 @@ pub struct Image<'d> {
     variables: Arc<BTreeMap<u64, u64>>,
     /// Lanes of a kernel's waves, by its entry.
     wave_sizes: Arc<BTreeMap<u64, u32>>,
+    /// Where waves of a kernel begin, by its entry, where that is another place.
+    begins: Arc<BTreeMap<u64, u64>>,
 }
 
 impl<'d> Image<'d> {
@@ -65,6 +71,10 @@ impl<'d> Image<'d> {
                 kernel.entry,
                 if kernel.descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 },
             );
+            let preloads = kernel.descriptor.get(Field::KERNARG_PRELOAD_LENGTH) != 0;
+            if preloads && object.target().is_some_and(Target::has_preload_prologue) {
+                image.set_begin(kernel.entry, kernel.entry + PRELOAD_PROLOGUE);
+            }
         }
         let preserved = |slot: u64| {
             let mut covering =
@@ -120,6 +130,18 @@ impl<'d> Image<'d> {
     /// have by default.
     pub fn set_wave_size(&mut self, address: u64, lanes: u32) {
         Arc::make_mut(&mut self.wave_sizes).insert(address, lanes);
+    }
+
+    /// Says that waves of the kernel at `entry` begin at another address: the entry is for firmware that does not
+    /// preload arguments (AMDGPUUsage, "Preloaded Kernel Arguments").
+    pub fn set_begin(&mut self, entry: u64, begin: u64) {
+        Arc::make_mut(&mut self.begins).insert(entry, begin);
+    }
+
+    /// Where waves of the kernel at `entry` begin, if that is another address of its code.
+    pub(super) fn begin_of(&self, entry: u64) -> Option<u64> {
+        let begin = *self.begins.get(&entry)?;
+        self.end_of(entry).is_none_or(|end| begin < end).then_some(begin)
     }
 
     /// Lanes of the waves of the kernel that starts at `address`, if that was said.

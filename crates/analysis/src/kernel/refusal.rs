@@ -35,7 +35,7 @@ pub enum Reason {
     Unlaunchable,
     /// What the prologue needs does not fit the 16 user SGPRs.
     UserSgprs,
-    /// Kernel arguments are preloaded into SGPRs, and the code at the entry does not load them where they are not.
+    /// Kernel arguments are preloaded into SGPRs, and neither code at the entry nor inserted code can load them.
     KernargPreload,
     /// The wave's vector registers change in number while it runs, its halves share some, or some have two names.
     VectorAllocation,
@@ -166,8 +166,9 @@ impl Reason {
                     counters do not fit."
             }
             Reason::KernargPreload => {
-                "Kernel arguments are preloaded into registers, and the code at the entry does not load them, as it \
-                    must for firmware without preloading (not on gfx125x, where waves always begin at the entry)."
+                "Kernel arguments are preloaded into registers, and neither the code at the entry loads them, as it \
+                    must for firmware without preloading, nor can inserted code: no register has their address (not \
+                    on gfx125x, where waves always begin at the entry)."
             }
             Reason::VectorAllocation => {
                 "The number of its VGPRs changes at run time, the halves of a wave share VGPRs, some VGPRs are also \

@@ -76,7 +76,7 @@ fn overlapping_instructions_are_refused() {
         &Image::new(),
         "test",
         BodyKind::Kernel,
-        0x100,
+        (0x100, 0x100),
         &PreservedRegs::default(),
         |inst, address| {
             *inst = match address {

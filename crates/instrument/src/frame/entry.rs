@@ -6,7 +6,9 @@ use wavetap_amdgpu::{HwregField, Opcode, Reg, Target, Value, scalar};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_base::error::{Error, Result};
-use wavetap_object::code_object::{Field, InitialRegisters, KernelDescriptor, WorkItemIds, initial_registers};
+use wavetap_object::code_object::{
+    Field, InitialRegisters, KernargPreload, KernelDescriptor, WorkItemIds, initial_registers,
+};
 
 /// SGPRs of the dispatch packet's address, and of what FLAT_SCRATCH is made of.
 const DISPATCH_PTR_SGPRS: u32 = 2;
@@ -25,6 +27,8 @@ const WORK_ITEM_BITS: u32 = 10;
 const TTMP_CLUSTER: u16 = scalar::TTMP0 + 6;
 /// IB_STS2's bits 9:6, which are 0 where there is no cluster.
 const CLUSTER_MODE: HwregField = HwregField { register: 28, first: 6, bits: 4 };
+/// Bytes of a preloaded register's argument.
+const ARGUMENT_BYTES: u32 = 4;
 /// Operand of `s_bfe_u32` for four bits.
 const fn four_bits(first: u32) -> u32 {
     4 << 16 | first
@@ -57,8 +61,9 @@ fn clustered_ids(asm: &mut Asm, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
 }
 
 /// Without the preload the original code is run from its entry, where it begins by loading the arguments itself
-/// (AMDGPUUsage, "Preloaded Kernel Arguments"). The count of user SGPRs stays, so that what follows them stays where it
-/// is. Where waves begin at the entry they find the arguments as before.
+/// (AMDGPUUsage, "Preloaded Kernel Arguments"), or the prologue loads them ([`Entry::load_arguments`]). The count of
+/// user SGPRs stays, so that what follows them stays where it is. Where waves begin at the entry they find the
+/// arguments as before.
 fn stop_preloading(target: Target, descriptor: &mut KernelDescriptor) -> Result<()> {
     if begins_with_arguments(target) {
         return Ok(());
@@ -116,12 +121,13 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Asks in `descriptor` for what the prologue needs; and for what it needs for scratch memory, but for the four
-    /// registers that describe all of it: those the original has to have.
+    /// registers that describe all of it: those the original has to have. `preload` is what the prologue has to load.
     pub(crate) fn extend(
         target: Target,
         descriptor: &mut KernelDescriptor,
         needs: EntryNeeds,
         scratch: ScratchAccess,
+        preload: Option<KernargPreload>,
     ) -> Result<Entry, Stop> {
         stop_preloading(target, descriptor)?;
         let old = initial_registers(descriptor, target)?;
@@ -159,14 +165,47 @@ impl Entry {
             descriptor.set(Field::ENABLE_VGPR_WORKITEM_ID, WORK_ITEM_X_Y_Z)?;
         }
         let new = initial_registers(descriptor, target)?;
-        Ok(Entry { old, new })
+        Ok(Entry { old, new }.with_arguments(preload))
     }
 
     /// Asks for nothing more.
-    pub(crate) fn keep(target: Target, descriptor: &mut KernelDescriptor) -> Result<Entry, Stop> {
+    pub(crate) fn keep(
+        target: Target,
+        descriptor: &mut KernelDescriptor,
+        preload: Option<KernargPreload>,
+    ) -> Result<Entry, Stop> {
         stop_preloading(target, descriptor)?;
         let registers = initial_registers(descriptor, target)?;
-        Ok(Entry { old: registers, new: registers })
+        Ok(Entry { old: registers, new: registers }.with_arguments(preload))
+    }
+
+    /// The original finds arguments in registers, which the hardware does not put there any more.
+    fn with_arguments(mut self, preload: Option<KernargPreload>) -> Entry {
+        self.old.kernarg_preload = preload.or(self.old.kernarg_preload);
+        self
+    }
+
+    /// Loads the arguments that the original finds preloaded and the hardware does not preload any more, and waits for
+    /// them. All else is where the original expects it.
+    pub(crate) fn load_arguments(&self, asm: &mut Asm) -> Result<()> {
+        let (Some(preload), None) = (self.old.kernarg_preload, self.new.kernarg_preload) else { return Ok(()) };
+        let base =
+            self.old.kernarg_ptr.ok_or_else(|| Error::internal("arguments are preloaded without a pointer to them"))?;
+        let mut done = 0;
+        while done < preload.length {
+            let register = preload.first + done;
+            let fits = |count: u16| done + count <= preload.length && register.is_multiple_of(count.min(4));
+            let count = [8, 4, 2].into_iter().find(|count| fits(*count)).unwrap_or(1);
+            let name = match count {
+                8 => "s_load_dwordx8",
+                4 => "s_load_dwordx4",
+                2 => "s_load_dwordx2",
+                _ => "s_load_dword",
+            };
+            asm.scalar_load(name, register, count as u8, base, u32::from(preload.offset + done) * ARGUMENT_BYTES)?;
+            done += count;
+        }
+        asm.wait_scalar_loads()
     }
 
     /// The registers that the original asked for.
@@ -348,7 +387,7 @@ mod tests {
             }
             let target = Target::by_name(name).expect("a target");
             let entry =
-                Entry::extend(target, &mut descriptor, EntryNeeds::All, ScratchAccess::Given).expect("an entry");
+                Entry::extend(target, &mut descriptor, EntryNeeds::All, ScratchAccess::Given, None).expect("an entry");
             (entry, [Field::KERNARG_PRELOAD_LENGTH, Field::KERNARG_PRELOAD_OFFSET].map(|field| descriptor.get(field)))
         };
         let (gfx1250, preloads) = entry("gfx1250");

@@ -112,7 +112,8 @@ mod tests {
         let body = Body::decode(target, &image, "kernel", BodyKind::Kernel, 0x1000).expect("a body");
         let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
         descriptor.set(Field::ENABLE_WAVEFRONT_SIZE32, 1).expect("fits");
-        let entry = Entry::extend(target, &mut descriptor, EntryNeeds::All, ScratchAccess::Given).expect("an entry");
+        let entry =
+            Entry::extend(target, &mut descriptor, EntryNeeds::All, ScratchAccess::Given, None).expect("an entry");
         sequence(&body, &entry).expect("a sequence").iter().map(Inst::name).collect()
     }
 

@@ -188,6 +188,7 @@ pub(crate) fn prologue(
     let (exec, saved_exec) = (asm.exec(), asm.mask(t.exec));
     asm.masks("s_mov_b", &[exec, saved_exec])?;
     entry.restore(&mut asm)?;
+    entry.load_arguments(&mut asm)?;
     let mut snippet = asm.finish()?;
     high_registers::at_entry(frame.own.target, frame.own.vectors.bank, &mut snippet)?;
     Ok((snippet, pool.end.max(first_end)))

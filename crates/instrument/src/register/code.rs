@@ -2,6 +2,7 @@
 
 use super::locations::{CounterLocation, CounterLocations};
 use crate::asm::{Asm, Global, c, s, s2, v, v2};
+use crate::frame::entry::Entry;
 use crate::frame::first_vector::Sequence;
 use crate::hazard_mitigation::Place;
 use crate::placement::{Increment, Job, Measure};
@@ -101,7 +102,7 @@ impl RegisterFrame {
     }
 
     /// The code at the entry. The temporaries hold nothing there.
-    pub(super) fn prologue(&self, first: Sequence, temporaries: Temporaries) -> Result<Snippet> {
+    pub(super) fn prologue(&self, first: Sequence, temporaries: Temporaries, entry: &Entry) -> Result<Snippet> {
         let mut asm = Asm::new(self.target, Place::Entry(self.own()));
         first.into_iter().for_each(|inst| asm.copy(inst));
         let Temporaries { mask, scratch, .. } = temporaries;
@@ -147,6 +148,7 @@ impl RegisterFrame {
             }
             None => {}
         }
+        entry.load_arguments(&mut asm)?;
         asm.finish()
     }
 

@@ -69,7 +69,7 @@ fn plan(
     let KernelFacts { analysis, kernel, metadata, target, functions, .. } = facts;
     let target = *target;
     let mut descriptor = kernel.descriptor;
-    let entry = Entry::keep(target, &mut descriptor)?;
+    let entry = Entry::keep(target, &mut descriptor, facts.preload)?;
     let allocation = Allocation {
         target,
         descriptor: &kernel.descriptor,
@@ -118,7 +118,7 @@ fn plan(
     };
     let first = first_vector::sequence(functions[0].body, &entry)?;
     sgprs = sgprs.max(first_vector::end_of_scalars(target, &first));
-    let prologue = frame.prologue(first, at_entry)?;
+    let prologue = frame.prologue(first, at_entry, &entry)?;
     let mut vgprs = frame.vectors_end();
     let mut inserts = Vec::new();
     let bodies: Vec<&Body> = functions.iter().map(|function| function.body).collect();

@@ -4,8 +4,9 @@
 //! A kernel with preloaded arguments starts, on firmware that preloads, 256 bytes after its entry; before that
 //! are instructions that load the same registers for firmware that does not (AMDGPUUsage, "Preloaded Kernel
 //! Arguments"). The new code is made of the kernel from its entry on, so that has to be what those instructions do:
-//! this checks it. Hand-written kernels may have two beginnings that meet later: then none of what is preloaded may be
-//! read by the first.
+//! this checks it. Generated kernels may have two beginnings that meet later: then the new code is made of the kernel
+//! from 256 bytes after its entry on, and inserted code before it has to load the arguments, which the check of values
+//! follows (`values/preloaded.rs`).
 
 use crate::finding::{Finding, Rule};
 use wavetap_amdgpu::{Memory, Reg, Role, Value};
@@ -44,6 +45,9 @@ pub(crate) fn check(
         );
     }
     if before.get(Field::KERNARG_PRELOAD_LENGTH) == 0 {
+        if original.begins_after_entry() {
+            complain("waves begin at the entry, and the code is not that from there on".to_owned());
+        }
         if after.get(Field::KERNARG_PRELOAD_OFFSET) != before.get(Field::KERNARG_PRELOAD_OFFSET) {
             complain("the place of preloaded arguments changed, of which there are none".to_owned());
         }
@@ -53,15 +57,15 @@ pub(crate) fn check(
         return complain("arguments were preloaded without a pointer to them: nothing can load them".to_owned());
     };
     let start = original.entry_address() + BEHIND_ENTRY;
+    if original.begins_after_entry() {
+        if original.address(original.entry()) != start {
+            complain(format!("the code is not that from {start:#x} on, where waves with preloaded arguments begin"));
+        }
+        return;
+    }
     let cfg = Cfg::build(original);
     let live = Liveness::compute(original, &cfg, summaries);
     let Some(needed) = original.at(start).map(|id| *live.before(id)) else {
-        let at_entry = live.before(original.entry());
-        let reads =
-            (preload.first..preload.first + preload.length).any(|number| at_entry.overlaps(Reg::scalar(number, 1)));
-        if !reads && original.ids().any(|id| original.address(id) > start) {
-            return;
-        }
         return complain(format!(
             "code at {start:#x}, where the kernel starts with preloaded arguments, is not reached from its entry"
         ));

@@ -16,6 +16,7 @@ use std::ops::Range;
 use crate::values::small_map::SmallMap;
 use wavetap_amdgpu::{Inst, Reg, RegFile, Role, Value, scalar};
 use wavetap_analysis::dataflow::RegSet;
+use wavetap_object::code_object::KernargPreload;
 
 /// The content of a 32-bit scalar register, or of SCC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,6 +213,9 @@ pub(crate) struct State {
     /// At a kernel's entry, where inserted code accesses scratch memory by registers that describe it: what describes
     /// that of all waves, and the wave's offset.
     pub(crate) resource: Option<[Word; 5]>,
+    /// At a kernel's entry, arguments that inserted code has to load, and the original's first register of the pointer
+    /// to them.
+    pub(crate) preloaded: Option<(KernargPreload, u16)>,
     /// The original instruction before, if lanes may not have executed it: nothing original came after it.
     pub(crate) dropping: Option<u32>,
 }
@@ -232,6 +236,7 @@ impl State {
             undefined: RegSet::EMPTY,
             flat_scratch: None,
             resource: None,
+            preloaded: None,
             dropping: None,
         }
     }
@@ -308,6 +313,9 @@ impl State {
         self.flat_scratch = flat_scratch;
         if other.resource.is_none() {
             changed |= self.resource.take().is_some();
+        }
+        if other.preloaded != self.preloaded {
+            changed |= self.preloaded.take().is_some();
         }
         if other.dropping != self.dropping {
             changed |= self.dropping.take().is_some();

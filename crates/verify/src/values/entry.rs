@@ -20,9 +20,12 @@ const WORK_ITEM_BITS: u32 = 10;
 pub(crate) fn at_entry(subject: &Subject<'_>) -> State {
     let mut state = State::same();
     let Some((old, new)) = subject.entry else { return state };
-    // Where arguments are no longer preloaded, code at the original's entry loads them: `preload` checks that.
-    let old =
-        &InitialRegisters { kernarg_preload: old.kernarg_preload.filter(|_| new.kernarg_preload.is_some()), ..*old };
+    // Where arguments are no longer preloaded, inserted code loads them before the code that expects them; or code at
+    // the original's entry does, which `preload` checks.
+    let is_loaded = subject.original.begins_after_entry() && new.kernarg_preload.is_none();
+    let preload = old.kernarg_preload.filter(|_| is_loaded || new.kernarg_preload.is_some());
+    state.preloaded = preload.zip(old.kernarg_ptr).filter(|_| is_loaded);
+    let old = &InitialRegisters { kernarg_preload: preload, ..*old };
     let numbered = subject.original.target().addressable_sgprs() as u16;
     let mut undefined: RegSet = (0..numbered).map(|code| Reg::scalar(code, 1)).collect();
     [Reg::VCC, Reg::SCC, Reg::M0].into_iter().for_each(|reg| undefined.insert(reg));

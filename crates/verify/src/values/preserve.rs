@@ -18,6 +18,7 @@ use crate::placement::first_vector;
 use crate::values::compared::{FlatScratch, State, Word};
 use crate::values::dropped;
 use crate::values::entry::at_entry;
+use crate::values::preloaded;
 use crate::values::scratch::{self, RESOURCE_CARRY};
 use crate::values::spill_slots;
 use wavetap_amdgpu::{Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Role, Value, scalar};
@@ -165,7 +166,11 @@ impl Machine<'_> {
         let new = self.subject.new;
         match state.dropping.and_then(|site| dropped::zeroed(self.subject.original, InstId(site), new, id)) {
             Some(zeroed) if state.are_dropped(new.target().wave_size()) => state.both_write_dropped(zeroed, id.0),
-            _ => inserted(state, new, id),
+            _ => {
+                let arguments = preloaded::loaded(state, new, id);
+                inserted(state, new, id);
+                arguments.into_iter().for_each(|register| state.set(register, 0, Word::Original(register.first)));
+            }
         }
     }
 
@@ -228,7 +233,7 @@ impl Machine<'_> {
             let message = "scratch memory was added, and FLAT_SCRATCH does not lead there";
             report(&|| Finding::new(Rule::Scratch, message).at(self.subject.new.address(new)));
         }
-        state.resource = None;
+        (state.resource, state.preloaded) = (None, None);
         let flow = body.flow(original);
         let lanes = body.target().wave_size();
         let drops = self.subject.dropping.contains(&body.address(original)) && state.executes_subset(lanes);
