@@ -51,7 +51,7 @@ pub(crate) struct Begin {
     pub(crate) submitted: Cycle,
     /// When all that it comes after has ended, as far as that is known.
     pub(crate) after: End,
-    /// The call that submitted it, where races are looked for and it is no kernel.
+    /// The call that submitted it, where races or unwritten bytes are looked for and it is no kernel.
     pub(crate) call: Option<Arc<RawCall>>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use wavetap::profile::check::Tool;
 use wavetap::profile::host::HostOperation;
 
 use crate::begin::{Begin, End};
@@ -31,6 +32,7 @@ impl Runtime {
             }
             StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } => {
                 self.copy(copy)?;
+                self.note_unwritten(copy, begin);
                 let end = self.copied(copy, begin);
                 Ok(self.note_accesses(&copy.accesses(), begin, end))
             }
@@ -130,6 +132,9 @@ impl Runtime {
             }
             if to_device {
                 device.write(to + at, part).map_err(|_| INVALID_VALUE)?;
+                if from_device {
+                    device.copy_undefined(to + at, from + at, part.len() as u64);
+                }
             } else {
                 raw::write(to as usize + start, part)?;
             }
@@ -154,6 +159,27 @@ impl Runtime {
             }
         }
         Ok(())
+    }
+
+    /// Notes that a copy to the host has bytes that nothing has written, if that is checked.
+    fn note_unwritten(&mut self, copy: &BoxCopy, begin: &Begin) {
+        let BoxCopy { to, from, extent, .. } = *copy;
+        if !self.check.as_ref().is_some_and(|check| check.wants(Tool::Init))
+            || !self.is_device_memory(from.start)
+            || self.is_device_memory(to.start)
+        {
+            return;
+        }
+        let Ok(device) = self.device() else { return };
+        let rows = (0..extent.depth).flat_map(|z| (0..extent.height).map(move |y| (y, z)));
+        let starts = rows.filter_map(|(y, z)| from.row(y, z).ok());
+        let found = starts
+            .filter_map(|start| device.undefined_bytes(start, extent.width as u64))
+            .reduce(|(sum, first), (more, _)| (sum + more, first));
+        let Some((unwritten, first)) = found else { return };
+        let allocation = device.allocation_of(first);
+        let (Some(check), Some(call)) = (&mut self.check, begin.call.as_deref()) else { return };
+        check.unwritten(call, (unwritten, extent.elements()), (first, allocation));
     }
 
     /// Fills a box.

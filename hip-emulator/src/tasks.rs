@@ -15,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use wavetap::emulator::Share;
+use wavetap::profile::check::Tool;
 use wavetap::stderr_line;
 
 use crate::begin::{Begin, End};
@@ -481,7 +482,8 @@ pub(crate) fn give(stream: *mut c_void, operation: StreamOp) -> Outcome<Given> {
         runtime.clocks.branch();
     }
     let mut begin = runtime.clocks.begin(place);
-    if runtime.clocks.keeps_order() && !matches!(operation, StreamOp::Kernel(_)) {
+    let finds = runtime.check.as_ref().is_some_and(|check| check.wants(Tool::Init));
+    if (finds || runtime.clocks.keeps_order()) && !matches!(operation, StreamOp::Kernel(_)) {
         begin.call = Some(Arc::new(RawCall::here()));
     }
     let given = runtime.give(place, operation, before, begin)?;

@@ -40,6 +40,7 @@ pub mod counts;
 pub mod dispatch;
 pub mod fillings;
 pub mod finding_forms;
+pub mod hip;
 pub mod hip5;
 pub mod instrumented;
 pub mod kernels;

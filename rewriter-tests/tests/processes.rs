@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rewriter_tests::command::{self, Finished};
+use rewriter_tests::hip;
 use rewriter_tests::place::root;
 use wavetap::profile::file::Profile;
 
@@ -24,14 +25,7 @@ fn programs() -> &'static Programs {
     PROGRAMS.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let bitcode = folder.path().join("bitcode");
-        fs::create_dir(&bitcode).expect("a folder");
-        assert!(
-            Command::new(root().join("hip-samples/bitcode.sh"))
-                .arg(&bitcode)
-                .status()
-                .expect("the script starts")
-                .success()
-        );
+        hip::device_libraries(&bitcode).expect("device libraries");
         let (original, counting) = (folder.path().join("endings"), folder.path().join("endings.counting"));
         let compiled = Command::new("clang++-19")
             .args(["-w", "-x", "hip", "-std=c++17", "-O2", "--offload-arch=gfx90a"])

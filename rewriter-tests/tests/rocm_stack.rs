@@ -36,6 +36,7 @@ use std::sync::OnceLock;
 
 use rewriter_tests::command::{self, Finished};
 use rewriter_tests::full;
+use rewriter_tests::hip::device_libraries;
 use rewriter_tests::hip5;
 use rewriter_tests::place::root;
 use wavetap::profile::file::{Origin, Profile};
@@ -60,9 +61,7 @@ fn programs() -> &'static Path {
                 .status();
             assert!(built.expect("the script starts").success());
             let bitcode = folder.path().join(".bitcode");
-            fs::create_dir(&bitcode).expect("a folder");
-            let script = Command::new(root().join("hip-samples/bitcode.sh")).arg(&bitcode).status();
-            assert!(script.expect("the script starts").success());
+            device_libraries(&bitcode).expect("device libraries");
             compile(folder.path(), "features", &["gfx90a", "gfx906", "gfx1030"]);
             for program in ["two_gpus", "modules", "prints", "occupancy", "answers", "compiles", "lds_rest", "wild"] {
                 compile(folder.path(), program, &["gfx90a"]);

@@ -85,7 +85,10 @@ impl PlannedCode {
         }
         let extra = self.lds_bytes;
         let (lds_bytes, workgroup_size) = (facts.lds_bytes, facts.workgroup_size);
-        if descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE) != 0 || extra != 0 {
+        // Where they do not agree, they stay as they are.
+        let group_segment_fixed_size =
+            if extra == 0 { metadata.group_segment_fixed_size } else { u64::from(lds_bytes + extra) };
+        if extra != 0 {
             descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, lds_bytes + extra)?;
         }
         let mut before = registers::resources(target, &kernel.descriptor, lds_bytes, workgroup_size);
@@ -120,7 +123,7 @@ impl PlannedCode {
             sgpr_count: metadata.sgpr_count.max(counted_scalars.into()).max(allocation.named_sgprs(&descriptor)),
             vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs.max(named_vectors), agpr_count),
             agpr_count,
-            group_segment_fixed_size: u64::from(lds_bytes + extra),
+            group_segment_fixed_size,
             private_segment_fixed_size: private_segment,
         };
         let added_cycles = cost::added_cycles(target, after.waves_per_simd, snippets(functions, &edits));

@@ -1,6 +1,6 @@
 //! Copies whose direction or memory is not what the call says.
 
-use wavetap::profile::check::{Class, Finding};
+use wavetap::profile::check::{Allocation, Class, Finding};
 
 use super::{Check, RawCall};
 use crate::called::called_now;
@@ -27,6 +27,30 @@ pub(crate) struct CopySide {
 const BY_ADDRESS: i32 = 4;
 
 impl Check {
+    /// A call has copied so many bytes to the host that nothing has written, of so many: from the address of the first
+    /// on, in an allocation.
+    pub(crate) fn unwritten(
+        &mut self,
+        call: &RawCall,
+        (unwritten, bytes): (u64, u64),
+        (first, allocation): (u64, Option<wavetap::emulator::Allocation>),
+    ) {
+        let message = format!(
+            "{} copies {bytes} bytes, of which nothing has written {unwritten}: the first is at {first:#x}",
+            call.function()
+        );
+        let mut finding = Finding::new(Class::UnwrittenCopy, message);
+        finding.allocation = allocation.map(|allocation| Allocation {
+            address: allocation.address,
+            size: allocation.size,
+            offset: (first - allocation.address) as i64,
+            variable: None,
+            made: None,
+            freed: None,
+        });
+        self.add_call(finding, call);
+    }
+
     /// A call copies, in a direction that it names.
     pub(crate) fn copies(&mut self, kind: i32, to: CopySide, from: CopySide) {
         // The four kinds are those of two bits: 0 host to host, 1 to the device, 2 from it, 3 within it.

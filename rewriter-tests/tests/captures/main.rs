@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use rewriter_tests::command::{self, Finished};
+use rewriter_tests::hip;
 use rewriter_tests::hip5;
 use rewriter_tests::place::root;
 use serde_json::{Value, json};
@@ -24,9 +25,7 @@ fn programs() -> &'static Path {
         .get_or_init(|| {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let bitcode = folder.path().join("bitcode");
-            fs::create_dir(&bitcode).expect("a folder");
-            let script = Command::new(root().join("hip-samples/bitcode.sh")).arg(&bitcode).status();
-            assert!(script.expect("the script starts").success());
+            hip::device_libraries(&bitcode).expect("device libraries");
             let source = root().join("rewriter-tests/tests/captures/reach.hip");
             let changed = folder.path().join("changed.hip");
             let text = fs::read_to_string(&source).expect("the source");

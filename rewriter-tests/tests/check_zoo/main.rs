@@ -9,6 +9,7 @@
 mod build;
 mod expectations;
 mod findings;
+mod unwritten;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -55,6 +56,7 @@ fn trials() -> Result<Vec<Trial>, Failure> {
     let examples = programs.clone();
     let mut trials = vec![
         Trial::test("the file has all programs", || expectations::checked().map_err(Failed::from)),
+        Trial::test("copies of what nothing has written", || unwritten::check().map_err(Failed::from)),
         Trial::test("reports that differ are told apart", move || findings::checked(&examples).map_err(Failed::from)),
     ];
     for subject in subjects(&programs)? {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use rewriter_tests::{command, place};
+use rewriter_tests::{command, hip, place};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -55,9 +55,7 @@ const BUILDS: [Build; 10] = [
 static PROFILES: LazyLock<TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
     let library = folder.path().join("library");
-    fs::create_dir(&library).expect("a folder");
-    let copied = Command::new(place::root().join("hip-samples/bitcode.sh")).arg(&library).status();
-    assert!(copied.expect("the script runs").success(), "the device libraries are there");
+    hip::device_libraries(&library).expect("device libraries");
     let source = fs::read_to_string(place::root().join("rewriter-tests/tests/diff_builds/app.hip")).expect("a source");
     for (name, of, flags) in BUILDS {
         let program = build(folder.path(), &library, name, &of(&source), flags);

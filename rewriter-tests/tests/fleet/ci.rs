@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
-use rewriter_tests::{command, place};
+use rewriter_tests::{command, hip, place};
 use serde_yaml::Value;
 use tempfile::TempDir;
 
@@ -23,8 +23,7 @@ const VERSIONS: [(&str, &str, Option<&str>); 3] = [
 /// The device libraries as the compiler wants them.
 static LIBRARY: LazyLock<TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
-    let copied = Command::new(place::root().join("hip-samples/bitcode.sh")).arg(folder.path()).status();
-    assert!(copied.expect("the script runs").success(), "the device libraries are there");
+    hip::device_libraries(folder.path()).expect("device libraries");
     folder
 });
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rewriter_tests::{Failure, command, place};
+use rewriter_tests::{Failure, command, hip, place};
 
 use crate::Compared;
 use crate::rows::{self, BOARD, Modelled};
@@ -37,10 +37,10 @@ const SHAPES: &[Shape] = &[
 pub fn near() -> Result<(), Failure> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let bitcode = folder.path().join("bitcode");
-    rows::make_bitcode(&bitcode)?;
+    hip::device_libraries(&bitcode)?;
     let executable = folder.path().join("own");
     let source = Path::new("rewriter-tests/tests/hardware_times/own.hip");
-    rows::compile(&place::root().join(source), &executable, &bitcode, &["gfx942"])?;
+    hip::compile((&place::root().join(source), &executable), &bitcode, &["gfx942"], &[])?;
     let (wavetap, measured) = (command::wavetap()?, rows::measured()?);
     let mut wrong = Vec::new();
     for shape in SHAPES {
@@ -84,10 +84,10 @@ const NEAR: f64 = 0.05;
 pub fn extrapolated() -> Result<(), Failure> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let bitcode = folder.path().join("bitcode");
-    rows::make_bitcode(&bitcode)?;
+    hip::device_libraries(&bitcode)?;
     let executable = folder.path().join("own");
     let source = Path::new("rewriter-tests/tests/hardware_times/own.hip");
-    rows::compile(&place::root().join(source), &executable, &bitcode, &["gfx942", SMALL_DEVICE])?;
+    hip::compile((&place::root().join(source), &executable), &bitcode, &["gfx942", SMALL_DEVICE], &[])?;
     let wavetap = command::wavetap()?;
     let (larger, seconds) = if rewriter_tests::full() { (LARGER, 3600) } else { (&[][..], 300) };
     let small = LARGE.iter().map(|each| (["--target", SMALL_DEVICE], each));

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use md5::{Digest, Md5};
-use rewriter_tests::{Failure, command, place};
+use rewriter_tests::{Failure, command, hip, place};
 use serde::{Deserialize, Serialize};
 
 use crate::Compared;
@@ -120,7 +120,7 @@ impl Runner {
         let wavetap = command::wavetap()?;
         let folder = place::build_folder().join("hardware-times");
         let bitcode = folder.join("bitcode");
-        make_bitcode(&bitcode)?;
+        hip::device_libraries(&bitcode)?;
         let emulator = digest(&[place::hip_runtime()])?;
         let mut digests = BTreeMap::new();
         for program in PROGRAMS {
@@ -129,7 +129,7 @@ impl Runner {
             let age = |file: &Path| fs::metadata(file).and_then(|data| data.modified()).ok();
             if age(&executable).is_none_or(|made| age(&source).is_none_or(|written| written > made)) {
                 eprintln!("hardware_times: compiling {}", program.name);
-                compile(&source, &executable, &bitcode, &[TARGET])?;
+                hip::compile((&source, &executable), &bitcode, &[TARGET], &[])?;
             }
             digests.insert(program.name, format!("{emulator} {}", digest(&[executable])?));
         }
@@ -279,33 +279,10 @@ struct Extrapolated {
     error_permille: u32,
 }
 
-/// The device libraries that the compiler needs.
-pub fn make_bitcode(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    finish(Command::new(place::root().join("hip-samples/bitcode.sh")).arg(folder))
-}
-
-/// Compiles a program with the flags that the measured ones were compiled with.
-pub fn compile(source: &Path, executable: &Path, bitcode: &Path, targets: &[&str]) -> Result<(), Failure> {
-    finish(
-        Command::new("clang++-19")
-            .args(["-w", "-x", "hip", "-std=c++17", "-O2"])
-            .args(targets.iter().map(|target| format!("--offload-arch={target}")))
-            .arg(format!("--rocm-device-lib-path={}", bitcode.display()))
-            .args([source, Path::new("-o"), executable])
-            .arg("-lamdhip64"),
-    )
-}
-
 fn digest(files: &[PathBuf]) -> Result<String, Failure> {
     let mut digest = Md5::new();
     for file in files {
         digest.update(fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?);
     }
     Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn finish(command: &mut Command) -> Result<(), Failure> {
-    let out = command.output().map_err(|e| format!("{command:?}: {e}"))?;
-    if out.status.success() { Ok(()) } else { Err(format!("{command:?}:\n{}", String::from_utf8_lossy(&out.stderr))) }
 }

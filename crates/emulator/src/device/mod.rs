@@ -152,6 +152,19 @@ impl Device {
         self.memory.mark_undefined(address);
     }
 
+    /// How many bytes of a range nothing has written since [`Device::mark_undefined`], and the address of the first of
+    /// them; none if there are none, or the range does not lie within one allocation.
+    #[must_use]
+    pub fn undefined_bytes(&self, address: u64, len: u64) -> Option<(u64, u64)> {
+        self.memory.view().undefined_bytes(address, len)
+    }
+
+    /// Bytes of a range were copied to another: what nothing has written there, nothing has written here. Ranges that
+    /// do not lie within one allocation stay as they are.
+    pub fn copy_undefined(&self, to: u64, from: u64, len: u64) {
+        self.memory.view().copy_undefined(to, from, len);
+    }
+
     /// Copies device memory out.
     ///
     /// # Errors

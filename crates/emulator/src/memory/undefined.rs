@@ -98,6 +98,34 @@ impl View<'_> {
         bytes.is_clear() || (0..count).step_by(WORD as usize).all(|n| bytes.get(at + n, (count - n).min(WORD)) == 0)
     }
 
+    /// How many bytes of a range of one allocation nothing has written, and where the first of them is; none if all
+    /// are written.
+    pub(crate) fn undefined_bytes(&self, address: u64, count: u64) -> Option<(u64, u64)> {
+        let Some(Block { allocation, undefined: Some(bytes), .. }) = self.find(address, count) else { return None };
+        if bytes.is_clear() {
+            return None;
+        }
+        let (at, mut found) = (address - allocation.address, None);
+        for start in (0..count).step_by(WORD as usize) {
+            let undefined = bytes.get(at + start, (count - start).min(WORD));
+            if undefined != 0 {
+                let first = address + start + u64::from(undefined.trailing_zeros());
+                let (sum, _) = found.get_or_insert((0, first));
+                *sum += u64::from(undefined.count_ones());
+            }
+        }
+        found
+    }
+
+    /// The bytes of a range hold what those of another do, which may overlap it.
+    pub(crate) fn copy_undefined(&self, to: u64, from: u64, count: u64) {
+        let parts = || (0..count).step_by(WORD as usize).map(|start| (start, (count - start).min(WORD) as usize));
+        let read: Vec<u64> = parts().map(|(start, length)| self.undefined(from + start, length)).collect();
+        for ((start, length), undefined) in parts().zip(read) {
+            self.set_undefined(to + start, length, undefined);
+        }
+    }
+
     /// Up to 64 bytes have been written, with undefined bytes where the mask says so.
     pub(crate) fn set_undefined(&self, address: u64, count: usize, undefined: u64) {
         let Some(Block { allocation, undefined: Some(bytes), .. }) = self.find(address, count as u64) else { return };

@@ -418,7 +418,8 @@ impl Context<'_> {
         // The slices of all waves, and what aligning them may cost; counters that find no room there are in memory.
         let waves = waves_per_workgroup(before, target);
         let most = if entry.mode == CounterMode::Lds { slice_bytes(entry) } else { 0 };
-        let slice = match now.group_segment_fixed_size.checked_sub(before.group_segment_fixed_size) {
+        let own = if kept { before.group_segment_fixed_size } else { before.group_segment_fixed_size.max(stated(old)) };
+        let slice = match now.group_segment_fixed_size.checked_sub(own) {
             Some(0) => Some(0),
             Some(added) => added
                 .checked_sub(SLICE_ALIGN - 1)
@@ -428,8 +429,8 @@ impl Context<'_> {
         };
         let Some(slice) = slice.filter(|slice| *slice <= most) else {
             let message = format!(
-                "{} bytes of LDS became {}, which is no slice of up to {most} bytes for each of {waves} waves more",
-                before.group_segment_fixed_size, now.group_segment_fixed_size
+                "{own} bytes of LDS became {}, which is no slice of up to {most} bytes for each of {waves} waves more",
+                now.group_segment_fixed_size
             );
             return findings.push(Finding::new(Rule::Lds, message));
         };
