@@ -31,3 +31,15 @@ pub fn check_selection(data: &[u8], selection: &Selection) -> Result<()> {
 pub fn check_profile(data: &[u8], profile: &Profile) -> Result<()> {
     counted::check(profile, &CountedObject::all(&Input::parse(data)?, &[])?)
 }
+
+/// What a profile has of other builds of an input's selected kernels, a sentence for each: it is no count of the input.
+///
+/// # Errors
+/// Malformed if the input breaks its format.
+pub fn other_builds(data: &[u8], selection: &Selection, profile: &Profile) -> Result<Vec<String>> {
+    let input = Input::parse(data)?;
+    let objects = CountedObject::all(&input, &[])?;
+    let mut selected = profile.clone();
+    selected.kernels.retain(|kernel| selection.has_kernel(&kernel.name));
+    Ok(counted::other_builds(&selected, &objects))
+}

@@ -33,7 +33,7 @@ pub struct KernelImbalance {
     pub target: String,
     /// MD5 of the original code object.
     pub object: String,
-    /// Dispatches and waves; instructions and bytes as the emulator saw them.
+    /// Dispatches and waves; instructions and bytes as the emulator saw them, inserted code included.
     pub totals: Vec<Spread>,
     /// Its sites, in the order of the profile.
     pub sites: Vec<SiteImbalance>,

@@ -14,6 +14,9 @@ const KERNELS: usize = 24;
 /// Numbers of sites shown as text: of all kernels, those of which one rank or host has most beyond the mean.
 const SITES: usize = 16;
 
+/// A spread of what the emulator saw, inserted code included.
+const INSTRUCTIONS: &str = "instructions";
+
 /// What a kernel is called.
 type Name<'a> = dyn Fn(&KernelImbalance) -> String + 'a;
 
@@ -92,6 +95,11 @@ fn kernel_lines(imbalance: &Imbalance, one: &str, of: &Name<'_>, style: Style, l
         }
     }
     lines.extend(table.lines(2, style));
+    let is_work = |spread: &Spread| spread.what == INSTRUCTIONS;
+    if kernels.iter().take(KERNELS).any(|kernel| kernel.totals.iter().any(is_work)) {
+        lines
+            .push(format!("  {INSTRUCTIONS} and bytes are those of the run: what was inserted to count is among them"));
+    }
     if kernels.len() > KERNELS {
         lines.push(format!("  and {} more kernels: --format json has all", kernels.len() - KERNELS));
     }

@@ -246,3 +246,18 @@ fn conditions_and_files_that_cannot_be_read_end_with_2() {
     let said = fails("base", "none", &[], 2);
     assert!(said.contains("none.profile"), "{said}");
 }
+
+#[test]
+fn counts_of_another_build_are_left_out_and_named() {
+    let merge = ["merge", "base.profile", "unrolled.profile", "--different-builds", "-o", "two.profile"];
+    run(&merge, PROFILES.path(), 0);
+    for (form, counters, code) in
+        [("csv", "two.profile", 1), ("lcov", "two.profile", 1), ("csv", "base.profile", 0), ("lcov", "base.profile", 0)]
+    {
+        let said = run(&["export", form, "base/app", "--counters", counters], PROFILES.path(), code);
+        let other = said.lines().any(|line| {
+            line.starts_with("wavetap: not known: sums(") && line.contains(": 1 dispatch is of another build")
+        });
+        assert_eq!(other, code == 1, "{form} of {counters}: {said}");
+    }
+}

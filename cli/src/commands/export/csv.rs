@@ -13,6 +13,6 @@ pub fn run(args: &CsvArgs) -> Result<ExitCode> {
     write(&args.out, || {
         let counted = Counted::of(&args.counted)?;
         let mix = counted.mix()?;
-        Ok(Made { text: tables(&mix, &counted.profile)?, unread: mix.unread, ..Made::default() })
+        Ok(Made { text: tables(&mix, &counted.profile)?, unread: mix.unread, unknown: counted.other_builds()? })
     })
 }

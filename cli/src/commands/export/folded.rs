@@ -16,7 +16,7 @@ pub fn run(args: &FoldedArgs) -> Result<ExitCode> {
             (Some(file), Some(counters), None) => {
                 let counted = Counted::open(file, counters, &args.region, &args.select)?;
                 let mix = counted.mix()?;
-                Ok(Made { text: folded::of_mix(&mix), unread: mix.unread, ..Made::default() })
+                Ok(Made { text: folded::of_mix(&mix), unread: mix.unread, unknown: counted.other_builds()? })
             }
             (None, None, Some(time)) => {
                 let (time, selection) = modelled(time, &args.select)?;

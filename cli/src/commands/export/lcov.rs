@@ -23,6 +23,7 @@ pub fn run(args: &LcovArgs) -> Result<ExitCode> {
         let inputs = CoverageInputs { profile: &counted.profile, unit, file: &name };
         let coverage = pipeline::coverage(&counted.data, &counted.selection, &inputs).within(|| counted.place())?;
         let text = lcov(&coverage, args.test_name.as_deref().unwrap_or_default())?;
-        Ok(Made { text, unread: coverage.unread, unknown: coverage.missing })
+        let unknown = coverage.missing.into_iter().chain(counted.other_builds()?).collect();
+        Ok(Made { text, unread: coverage.unread, unknown })
     })
 }

@@ -127,6 +127,11 @@ impl<'a> Counted<'a> {
         pipeline::mix(&self.data, &self.selection, &self.profile).within(|| self.place())
     }
 
+    /// Counts of other builds.
+    fn other_builds(&self) -> Result<Vec<String>> {
+        pipeline::other_builds(&self.data, &self.selection, &self.profile).within(|| self.place())
+    }
+
     /// Recorded accesses.
     fn recorded(&self) -> Result<Vec<NamedRecords>> {
         pipeline::recorded(&self.data, &self.selection, &self.profile).within(|| self.place())

@@ -196,13 +196,13 @@ impl Entry {
             let register = preload.first + done;
             let fits = |count: u16| done + count <= preload.length && register.is_multiple_of(count.min(4));
             let count = [8, 4, 2].into_iter().find(|count| fits(*count)).unwrap_or(1);
-            let name = match count {
-                8 => "s_load_dwordx8",
-                4 => "s_load_dwordx4",
-                2 => "s_load_dwordx2",
-                _ => "s_load_dword",
-            };
-            asm.scalar_load(name, register, count as u8, base, u32::from(preload.offset + done) * ARGUMENT_BYTES)?;
+            let at = u32::from(preload.offset + done) * ARGUMENT_BYTES;
+            match count {
+                8 => asm.scalar_load("s_load_dwordx8", register, 8, base, at)?,
+                4 => asm.scalar_load("s_load_dwordx4", register, 4, base, at)?,
+                2 => asm.scalar_load("s_load_dwordx2", register, 2, base, at)?,
+                _ => asm.scalar_load("s_load_dword", register, 1, base, at)?,
+            }
             done += count;
         }
         asm.wait_scalar_loads()

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CountedKernel, CountedText, Uncounted, UncountedKernel};
 use crate::disassembly::{CodeKind, CodeText};
+use crate::style::counted;
 use wavetap_amd_code::{always_returns, begins_after_entry, graph};
 use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
@@ -83,6 +84,21 @@ pub fn check(profile: &Profile, objects: &[CountedObject<'_>]) -> Result<()> {
     let rewritten = objects.iter().any(|object| object.code.is_rewritten());
     let hint = if rewritten { "; this one was rewritten, and counts belong to the original" } else { "" };
     Err(Error::malformed(format!("the profile is of another file: {missing} is in this one{hint}")))
+}
+
+/// What a profile has of other builds of these objects' kernels, a sentence for each.
+#[must_use]
+pub fn other_builds(profile: &Profile, objects: &[CountedObject<'_>]) -> Vec<String> {
+    let is_other = |kernel: &&KernelTotals| {
+        let of_kernel = || objects.iter().filter(|object| object.target == kernel.target);
+        !objects.iter().any(|object| object.digest == kernel.object)
+            && of_kernel().any(|object| object.code.kernel(&kernel.name).is_some())
+    };
+    let sentence = |kernel: &KernelTotals| {
+        let dispatches = counted(kernel.dispatches, "dispatch is", "dispatches are");
+        format!("{}: {dispatches} of another build, with code digest {}", kernel.demangled, kernel.object)
+    };
+    profile.kernels.iter().filter(is_other).map(sentence).collect()
 }
 
 /// A profile that is of the input at hand.

@@ -2,7 +2,7 @@
 
 mod join;
 
-pub use join::{CountedObject, ObjectCounts, ProfileOfInput, check};
+pub use join::{CountedObject, ObjectCounts, ProfileOfInput, check, other_builds};
 
 use serde::{Deserialize, Serialize};
 
