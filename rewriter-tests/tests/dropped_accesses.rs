@@ -2,7 +2,7 @@
 //! manner: a store does not happen, a load gives 0.
 //!
 //! Each kernel runs with buffers from whose ends parts were taken by a seed, so that what it accesses there is in no
-//! allocation: the original with an emulator that goes on after that, and the one rewritten with the probe
+//! allocation, and with a pointer to its input that leads nowhere: the original with an emulator that goes on after that, and the one rewritten with the probe
 //! `bounds-drop`, in strict mode, which stops at any access out of bounds. Outputs are the same to the byte, and at
 //! each site as many executions and lanes were bad as the emulator saw of the original. With whole buffers the output
 //! is that of the CPU.
@@ -33,6 +33,13 @@ use wavetap::profile::map::KernelMap;
 const GOAL: u64 = 30;
 /// Accesses of a dispatch that the emulator keeps; counts of dispatches with more are not compared.
 const MOST_RECORDS: usize = 1_000_000;
+/// Kernels whose buffers are not checked, because they are swizzled: how their names begin.
+const SWIZZLED: &str = "swizzled_";
+/// Runs with other buffers: of every so many one has a pointer to its input that leads to [`NOWHERE`].
+const RUNS: u64 = 4;
+const FULL_RUNS: u64 = 12;
+/// Nothing is allocated there, nor 4 GiB before and after it.
+const NOWHERE: u64 = 0x7000_0000_0000;
 /// What is left of a buffer ends at a multiple of this: no access that is aligned is in part inside.
 const GRANULE: usize = 64;
 
@@ -44,8 +51,11 @@ struct Tally {
     rewritten: u64,
     dropping: u64,
     refused: BTreeMap<String, u64>,
-    /// Accesses by lanes that were dropped.
+    /// Accesses by lanes that were dropped, and of the kernels of buffers those of buffer instructions.
     lanes: u64,
+    of_buffers: BTreeMap<String, u64>,
+    /// Executions of instructions whose buffers are swizzled.
+    unchecked: u64,
     /// Runs that were compared, and those that were not: why.
     runs: u64,
     skipped: BTreeMap<String, u64>,
@@ -58,6 +68,10 @@ fn main() -> ExitCode {
     TALLIES.run(trials(), |tallies| {
         for (target, tally) in tallies {
             println!("{target}: {tally:?}");
+            let none = tally.of_buffers.iter().find(|(name, lanes)| **lanes == 0 && !name.starts_with(SWIZZLED));
+            if let Some((name, _)) = none.filter(|_| tally.rewritten > 0) {
+                return Err(format!("{target}: no access of a buffer was dropped in {name}"));
+            }
         }
         let sum = |of: fn(&Tally) -> u64| tallies.values().map(of).sum::<u64>();
         tally::at_least(GOAL, sum(|tally| tally.dropping), sum(|tally| tally.kernels))
@@ -82,6 +96,9 @@ fn run(built: &Built) -> Result<(), Failure> {
     }
     let outcome = built.each(|test, buffers| {
         tally.kernels += 1;
+        if is_of_buffers(test) {
+            tally::add_counts(&mut tally.of_buffers, [(test.name.clone(), 0)]);
+        }
         let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == test.name) else {
             return Ok(());
         };
@@ -105,6 +122,8 @@ impl tally::Tally for Tally {
         self.rewritten += other.rewritten;
         self.dropping += other.dropping;
         self.lanes += other.lanes;
+        self.unchecked += other.unchecked;
+        tally::add_counts(&mut self.of_buffers, other.of_buffers);
         self.runs += other.runs;
         tally::add_counts(&mut self.refused, other.refused);
         tally::add_counts(&mut self.skipped, other.skipped);
@@ -122,6 +141,23 @@ struct Subject<'a> {
     target: Target,
 }
 
+/// What a kernel is given.
+struct Given {
+    buffers: Buffers,
+    /// The pointer to the input leads to [`NOWHERE`].
+    is_wild: bool,
+}
+
+impl Given {
+    fn launch<'a>(&self, test: &'a Test, fuel: u64) -> Launch<'a> {
+        let launch = launch::of_test(test, &self.buffers, fuel);
+        if !self.is_wild {
+            return launch;
+        }
+        Launch { arguments: Box::new(|kernel, at| launch::kernarg(kernel, test, NOWHERE, at[1])), ..launch }
+    }
+}
+
 /// Counts of bad executions and lanes, by site.
 type Counts = Vec<Vec<u64>>;
 
@@ -136,42 +172,52 @@ impl Subject<'_> {
     fn compare(&self, buffers: &Buffers, tally: &mut Tally) -> Result<(), Failure> {
         let rule = Rule::parse(&self.test.compare)?;
         let seeds = if rewriter_tests::full() { 10 } else { 3 };
+        let whole = Given { buffers: buffers.clone(), is_wild: false };
         for seed in 0..seeds {
             let strict = Options { strict: true, seed, threads: 1, ..Options::default() };
-            let run = match self.dropping(buffers, &strict) {
+            let run = match self.dropping(&whole, &strict) {
                 Ok(run) => run,
                 Err(_) if launch::run(self.object, self.target, self.test, buffers, &strict).is_err() => continue,
                 Err(stopped) => return Err(format!("whole, seed {seed}: {stopped}")),
             };
             rule.check(&run.output, &buffers.expected).map_err(|e| format!("whole, seed {seed}: {e}"))?;
-            if run.counts.iter().flatten().any(|count| *count > 0) {
+            if run.counts.iter().flat_map(|counts| &counts[..2]).any(|count| *count > 0) {
                 return Err(format!("whole, seed {seed}: counts {:?}", run.counts));
             }
+            let unchecked: u64 = run.counts.iter().map(|counts| counts[2]).sum();
+            if self.is_swizzled() != (unchecked > 0) {
+                return Err(format!("whole, seed {seed}: {unchecked} executions are not checked"));
+            }
+            tally.unchecked += unchecked;
         }
-        for seed in 0..seeds {
-            let outcome = self.compare_cut(&cut(buffers, seed), seed, tally).map_err(|e| format!("cut {seed}: {e}"))?;
+        for seed in 0..if rewriter_tests::full() { FULL_RUNS } else { RUNS } {
+            let given = Given { buffers: cut(buffers, seed), is_wild: seed % RUNS == RUNS - 1 };
+            let outcome = self.compare_cut(&given, seed, tally).map_err(|e| format!("cut {seed}: {e}"))?;
             tally::add_counts(&mut tally.skipped, outcome.map(|why| (why.to_owned(), 1)));
         }
         Ok(())
     }
 
     /// Compares what the rewritten kernel does with such buffers; or why it is not compared.
-    fn compare_cut(&self, buffers: &Buffers, seed: u64, tally: &mut Tally) -> Result<Option<&'static str>, Failure> {
+    fn compare_cut(&self, given: &Given, seed: u64, tally: &mut Tally) -> Result<Option<&'static str>, Failure> {
         let goes_on = |strict| {
             let mut options = Options { strict, seed, threads: 1, accesses: MOST_RECORDS, ..Options::default() };
             options.passes.accesses = true;
             options
         };
-        let Ok((output, accesses, is_cut_off)) = self.original(buffers, &goes_on(false)) else {
+        let Ok((output, accesses, is_cut_off)) = self.original(given, &goes_on(false)) else {
             return Ok(Some("the original does not end"));
         };
         let strict = Options { strict: true, seed, threads: 1, ..Options::default() };
-        let Run { output: dropped, counts, table } = match self.dropping(buffers, &strict) {
+        let Run { output: dropped, counts, table } = match self.dropping(given, &strict) {
             Ok(run) => run,
             Err(Stopped::Fault(fault)) if is_scalar_load(&fault.kind, &fault.instruction) => {
                 return Ok(Some("scalar load out of bounds"));
             }
-            Err(_) if self.original(buffers, &goes_on(true)).is_err() => return Ok(Some("the original is undefined")),
+            Err(Stopped::Fault(fault)) if self.is_unchecked(&fault.kind, &fault.instruction) => {
+                return Ok(Some("a swizzled buffer out of bounds"));
+            }
+            Err(_) if self.original(given, &goes_on(true)).is_err() => return Ok(Some("the original is undefined")),
             Err(stopped) => return Err(stopped.to_string()),
         };
         let Some(expected) = self.expected(&accesses, &table) else {
@@ -179,7 +225,7 @@ impl Subject<'_> {
         };
         if !is_cut_off && counts != expected {
             // How often lanes that compete try again depends on the order of waves: here it is the original's.
-            let ordered = self.dropping(buffers, &Options { strict: false, ..strict }).map_err(|e| e.to_string())?;
+            let ordered = self.dropping(given, &Options { strict: false, ..strict }).map_err(|e| e.to_string())?;
             if ordered.counts != expected {
                 return Err(format!("counts {:?}, seen {expected:?}", ordered.counts));
             }
@@ -190,13 +236,19 @@ impl Subject<'_> {
             return Err(format!("byte {at:?} of {} is not what dropping gives ({expected:?})", output.len()));
         }
         tally.runs += 1;
-        tally.lanes += counts.iter().map(|counts| counts[1]).sum::<u64>();
+        for (counts, site) in counts.iter().zip(&self.kernel.sites) {
+            tally.lanes += counts[1];
+            tally.unchecked += counts[2];
+            if is_of_buffers(self.test) && site.instruction.starts_with("buffer_") {
+                tally::add_counts(&mut tally.of_buffers, [(self.test.name.clone(), counts[1])]);
+            }
+        }
         Ok(None)
     }
 
     /// Runs the original: its output and its accesses, and whether there were more.
-    fn original(&self, buffers: &Buffers, options: &Options) -> Result<(Vec<u8>, Vec<AccessRecord>, bool), Stopped> {
-        let launch: Launch<'_> = launch::of_test(self.test, buffers, FUEL);
+    fn original(&self, given: &Given, options: &Options) -> Result<(Vec<u8>, Vec<AccessRecord>, bool), Stopped> {
+        let launch = given.launch(self.test, FUEL);
         let options = Options { fuel: FUEL, ..options.clone() };
         let mut ran = dispatch::run(self.object, self.target, &launch, &options, None)?;
         let recorded = std::mem::take(&mut ran.stats.accesses);
@@ -206,8 +258,8 @@ impl Subject<'_> {
     }
 
     /// Runs the rewritten kernel.
-    fn dropping(&self, buffers: &Buffers, options: &Options) -> Result<Run, Stopped> {
-        let launch: Launch<'_> = launch::of_test(self.test, buffers, FUEL * FUEL_FACTOR);
+    fn dropping(&self, given: &Given, options: &Options) -> Result<Run, Stopped> {
+        let launch = given.launch(self.test, FUEL * FUEL_FACTOR);
         let options = Options { fuel: FUEL * FUEL_FACTOR, ..options.clone() };
         let collecting = Collecting {
             kernel: self.index as u32,
@@ -233,11 +285,17 @@ impl Subject<'_> {
         for access in accesses.iter().filter(|access| access.memory == AccessedMemory::Global) {
             let at = access.place.address;
             let Some(site) = self.kernel.sites.iter().position(|site| site.address == at) else { continue };
+            if self.is_swizzled() && self.kernel.sites[site].instruction.starts_with("buffer_") {
+                expected[site][2] += 1;
+                continue;
+            }
             let mut bad = 0;
-            for address in &access.addresses {
-                let bytes = (0..u64::from(access.bytes)).map(|byte| address.wrapping_add(byte));
-                let inside = bytes.filter(|byte| is_allocated(table, *byte)).count();
-                if inside > 0 && inside < access.bytes as usize {
+            let lanes = (0..u64::BITS).filter(|lane| access.lanes >> lane & 1 == 1);
+            for (lane, address) in lanes.zip(&access.addresses) {
+                let bytes = access.heads.iter().find(|head| head.0 == lane).map_or(access.bytes, |head| head.1);
+                let each = (0..u64::from(bytes)).map(|byte| address.wrapping_add(byte));
+                let inside = each.filter(|byte| is_allocated(table, *byte)).count();
+                if inside > 0 && inside < bytes as usize {
                     return None;
                 }
                 bad += u64::from(inside == 0);
@@ -247,6 +305,21 @@ impl Subject<'_> {
         }
         Some(expected)
     }
+
+    /// Whether its buffers are not checked.
+    fn is_swizzled(&self) -> bool {
+        self.test.name.starts_with(SWIZZLED)
+    }
+
+    /// Whether a fault is that of an access that the probe counts as one that it does not check.
+    fn is_unchecked(&self, kind: &FaultKind, instruction: &str) -> bool {
+        matches!(kind, FaultKind::Memory { .. }) && self.is_swizzled() && instruction.starts_with("buffer_")
+    }
+}
+
+/// Whether a kernel is one of those that access memory through descriptors.
+fn is_of_buffers(test: &Test) -> bool {
+    test.name.contains("buffer")
 }
 
 /// Whether a byte is in a range.

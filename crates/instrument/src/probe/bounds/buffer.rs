@@ -9,8 +9,8 @@
 //! A descriptor of another kind (swizzled, or one that adds the lane's number, or for which no rule is known) has no
 //! checked lanes: such executions are counted by themselves.
 
-use super::Access;
 use super::check::{Pairs, Slot, subtract};
+use super::{Access, drops};
 use crate::asm::{c, s, s2, v, v2};
 use crate::frame::kept_ranges::EXEC_LANE;
 use crate::function::ClonedFunction;
@@ -294,6 +294,9 @@ impl Access {
         m.leave_if_disabled()?;
         m.asm.branch(Opcode::S_CBRANCH_EXECZ, done);
         buffer.leave_if_unknown(m, unknown)?;
+        if self.is_dropped {
+            drops::none_bad(m)?;
+        }
         buffer.lane_offset(m, address, self.offset as u32)?;
         buffer.select(m, address, done)?;
         m.asm.branch(Opcode::S_CBRANCH_SCC0, restore);
@@ -312,6 +315,9 @@ impl Access {
         self.find(m, slot, address, restore)?;
         m.asm.bind(restore);
         Buffer::restore_exec(m)?;
+        if self.is_dropped {
+            drops::narrow(m)?;
+        }
         m.asm.branch(Opcode::S_BRANCH, done);
         m.asm.bind(unknown);
         m.value(UNCHECKED, c(1))?;

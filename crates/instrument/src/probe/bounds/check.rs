@@ -126,7 +126,8 @@ impl Access {
         let searched = m.asm.new_label();
         m.asm.branch(Opcode::S_CBRANCH_SCC0, searched);
         search::found(m, pairs)?;
-        if self.is_dropped {
+        // Of a buffer, EXEC is restored first.
+        if self.is_dropped && self.buffer.is_none() {
             drops::narrow(m)?;
         }
         m.asm.bind(searched);

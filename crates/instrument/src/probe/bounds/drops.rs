@@ -4,11 +4,13 @@
 //! gives them 0 then ([`zeros`]), once it is complete. Members of a clause have such code between them: the clause is
 //! dissolved, as `s_clause` is a hint.
 
-use crate::asm::{Asm, c};
+use std::ops::Range;
+
+use crate::asm::{Asm, c, v};
 use crate::frame::kept_ranges::BAD_LANE;
 use crate::function::ClonedFunction;
 use crate::probe::Measurement;
-use wavetap_amdgpu::{Counter, D16, Flags, Inst, Memory, Operand, Reg, RegFile, Value};
+use wavetap_amdgpu::{Counter, D16, Flags, Inst, Operand, Reg, RegFile, Value};
 use wavetap_analysis::kernel::Reason;
 use wavetap_base::entity::InstId;
 use wavetap_base::error::Result;
@@ -20,8 +22,8 @@ pub(super) fn check(function: &ClonedFunction<'_>, id: InstId) -> std::result::R
     if opcode.load().is_none() && opcode.store().is_none() && !inst.variant.flags.contains(Flags::ATOMIC) {
         return Err((Reason::UncheckedAccess, "what it does for lanes that are not active is not known"));
     }
-    if inst.variant.memory == Memory::Buffer {
-        return Err((Reason::UncheckedAccess, "accesses of buffers are not dropped"));
+    if inst.modifiers.tfe {
+        return Err((Reason::UncheckedAccess, "what it writes of memory that is not resident (tfe) is not known"));
     }
     // Above v255 the high bits of numbers are elsewhere, and inserted code does without.
     let is_low = |operand: &Operand| match operand.reg() {
@@ -39,14 +41,25 @@ pub(super) fn check(function: &ClonedFunction<'_>, id: InstId) -> std::result::R
     Ok(())
 }
 
+/// Lets no lane be out of bounds as long as none is found.
+pub(super) fn none_bad(m: &mut Measurement<'_>) -> Result<()> {
+    let kept = v(m.data() + 1);
+    halves(m).try_for_each(|half| m.asm.op("v_writelane_b32", &[kept, c(0), c(BAD_LANE + half)]))
+}
+
 /// Takes the lanes that were found out of bounds out of EXEC. Destroys SCC and the pair of the first register.
 pub(super) fn narrow(m: &mut Measurement<'_>) -> Result<()> {
     let (exec, first, kept) = (m.exec(), m.r.first, m.data() + 1);
-    for half in 0..m.asm.target().wave_size() / u32::BITS {
+    for half in halves(m) {
         m.asm.read_lane(first + half as u16, kept, BAD_LANE + half)?;
     }
     let bad = m.asm.mask(first);
     m.asm.masks("s_andn2_b", &[exec, exec, bad])
+}
+
+/// The halves of a mask of lanes.
+fn halves(m: &Measurement<'_>) -> Range<u32> {
+    0..m.asm.target().wave_size() / u32::BITS
 }
 
 /// What sets the registers that an access writes to 0 in all active lanes, or the halves that it writes; none if it
