@@ -4,14 +4,16 @@
 //! What is damaged are bytes of real rewritten objects, of targets of every generation and in all counter modes: new
 //! code ([`registers::KINDS`], [`counters::KINDS`], [`homes::KINDS`], [`flow::KINDS`], [`hazards::KINDS`]), every field
 //! of a kernel descriptor ([`descriptor::FIELDS`]), the numbers of the metadata ([`descriptor::NUMBERS`]) and what is
-//! around them ([`object::KINDS`], [`tables::KINDS`]). A finding has to break one of the rules that the kind names and,
-//! where the damage is in a kernel, to name the kernel. A kind that cannot be done anywhere is a fault of this test.
+//! around them ([`object::KINDS`], [`tables::KINDS`]). Objects whose bad accesses are dropped have damages of their own
+//! ([`dropped::KINDS`]). A finding has to break one of the rules that the kind names and, where the damage is in a
+//! kernel, to name the kernel. A kind that cannot be done anywhere is a fault of this test.
 //!
 //! Quick: each kind on one of the objects. Full (`WAVETAP_FULL_TESTS=1`): on each of them, and on more, several times.
 //! The kinds are listed with `--nocapture`; `WAVETAP_DAMAGE=wait_missing` does those with this in their name.
 
 mod counters;
 mod descriptor;
+mod dropped;
 mod flow;
 mod hazards;
 mod homes;
@@ -24,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rewriter_tests::full;
-use subject::{Harm, OWN, PRELOADED, SCHEDULED, Subject};
+use subject::{DROPPED, Harm, OWN, PRELOADED, SCHEDULED, Subject};
 use wavetap::code_object::CodeObject;
 use wavetap::error::{Error, Kind as ErrorKind};
 use wavetap::isa::Target;
@@ -67,6 +69,8 @@ const SUBJECTS: &[What] = &[
     (PRELOADED, "gfx90a", 64, "O2", Counters::Global),
     (SCHEDULED, "gfx1200", 32, "O2", Counters::Global),
     ("memory", "gfx1250", 32, "O2", Counters::Lds),
+    (DROPPED, "gfx90a", 64, "O2", Counters::Global),
+    (DROPPED, "gfx1100", 32, "O2", Counters::Global),
     // Not all of its kernels are selected.
     ("memory", "gfx908", 64, "O2", Counters::Lds),
 ];
@@ -100,6 +104,8 @@ struct Case {
     what: &'static str,
     rules: &'static [Rule],
     harm: Harming,
+    /// It damages objects whose bad accesses are dropped, and no others.
+    of_drops: bool,
     damaged: usize,
     targets: BTreeSet<&'static str>,
     by: BTreeMap<&'static str, usize>,
@@ -118,6 +124,7 @@ impl Case {
             what,
             rules,
             harm: Box::new(harm),
+            of_drops: false,
             damaged: 0,
             targets: BTreeSet::new(),
             by: BTreeMap::new(),
@@ -167,6 +174,9 @@ fn cases() -> Vec<Case> {
         .chain(object::KINDS)
         .chain(tables::KINDS);
     let kinds = kinds.map(|kind| Case::new(kind.name.to_owned(), kind.what, kind.rules, kind.harm));
+    let drops = dropped::KINDS.iter();
+    let drops =
+        drops.map(|kind| Case { of_drops: true, ..Case::new(kind.name.to_owned(), kind.what, kind.rules, kind.harm) });
     let fields = descriptor::FIELDS.iter().map(|kind| {
         Case::new(format!("descriptor: {}", kind.0), "a descriptor's field is another", kind.4, |subject| {
             descriptor::field(subject, kind)
@@ -178,7 +188,7 @@ fn cases() -> Vec<Case> {
         })
     });
     let wanted = std::env::var("WAVETAP_DAMAGE").unwrap_or_default();
-    kinds.chain(fields).chain(numbers).filter(|case| case.name.contains(&wanted)).collect()
+    kinds.chain(fields).chain(numbers).chain(drops).filter(|case| case.name.contains(&wanted)).collect()
 }
 
 /// What the checker finds in a damaged object; an error where it cannot be read.
@@ -206,6 +216,7 @@ fn unharmed_objects_have_no_findings_and_every_damage_is_found() {
     }
     for (number, case) in cases.iter_mut().enumerate() {
         // The quick run begins with another object for each kind.
+        let subjects: Vec<&Subject> = subjects.iter().filter(|subject| subject.drops == case.of_drops).collect();
         let from = if full() { 0 } else { number % subjects.len() };
         for subject in subjects[from..].iter().chain(&subjects[..from]) {
             if case.run(subject) && !full() {

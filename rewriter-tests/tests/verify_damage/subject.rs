@@ -21,6 +21,8 @@ pub const OWN: &str = "verify_damage";
 pub const PRELOADED: &str = "preloaded";
 /// A kernel that checks vector registers by itself, as no compiler writes them yet.
 pub const SCHEDULED: &str = "scheduled";
+/// Kernels of buffers, in which accesses out of bounds are dropped.
+pub const DROPPED: &str = "buffers";
 /// The kernels of other sources that are rewritten.
 const KERNELS: &[&str] = &["nested_loops", "early_exits", "calls", "partial_waves", "reversed_in_lds", "linked_lists"];
 
@@ -35,6 +37,8 @@ pub struct Subject {
     pub original: Vec<u8>,
     pub rewritten: Vec<u8>,
     pub map: ObjectMap,
+    /// Whether accesses out of bounds are dropped.
+    pub drops: bool,
     pub code: Vec<Code>,
 }
 
@@ -87,13 +91,14 @@ impl Subject {
         };
         let original = original.unwrap_or_else(|error| panic!("{source}: {error}"));
         let name = format!("{source} {} wave{} {level} {counters:?}", target.name(), target.wave_size());
-        let kernels = if matches!(source, OWN | PRELOADED | SCHEDULED) {
+        let kernels = if matches!(source, OWN | PRELOADED | SCHEDULED | DROPPED) {
             Vec::new()
         } else {
             KERNELS.iter().map(|name| (*name).to_owned()).collect()
         };
+        let drops = source == DROPPED;
         let options = Options {
-            probes: vec![probe::BRANCHES],
+            probes: vec![if drops { probe::BOUNDS_DROP } else { probe::BRANCHES }],
             counters,
             // Placed counters hardly ever save SCC, and every damage needs code that it can damage.
             placement: match counters {
@@ -121,7 +126,7 @@ impl Subject {
         let end = CodeObject::parse(&original).expect("an object").image_end();
         let code = map.kernels.iter().map(|entry| Code::of(&object, &map, &entry.name, end)).collect();
         drop(object);
-        Subject { name, target, original, rewritten: bytes, map, code }
+        Subject { name, target, original, rewritten: bytes, map, drops, code }
     }
 
     pub fn object(&self) -> CodeObject<'_> {

@@ -381,7 +381,7 @@ fn gnu_value(subject: &Subject) -> Vec<Harm> {
 }
 
 /// The site table, changed. What nobody checks is left out, so that it fits where it was.
-fn table(subject: &Subject, change: impl Fn(&mut ObjectMap)) -> Vec<Harm> {
+pub fn table(subject: &Subject, change: impl Fn(&mut ObjectMap)) -> Vec<Harm> {
     let mut map = subject.map.clone();
     for kernel in &mut map.kernels {
         kernel.demangled.clear();

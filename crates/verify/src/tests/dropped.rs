@@ -113,6 +113,52 @@ fn lanes_that_did_not_execute_a_load_get_0_and_nothing_else() {
 }
 
 #[test]
+fn accesses_of_buffers_are_as_others() {
+    let [load, store] = ["load", "store"].map(|what| format!("~ buffer_{what}_dwordx2 v[2:3], off, s[4:7], s8"));
+    let add = "~ buffer_atomic_add v3, off, s[4:7], s8";
+    let access = |narrow: &str, instruction: &str, zero: &str, restore: &str| {
+        let defined = "s_mov_b32 s6, 1\ns_mov_b32 s8, 2\nv_mov_b32_e32 v2, 3\nv_mov_b32_e32 v3, 4\n";
+        defined.to_owned() + &access(narrow, instruction, zero, restore)
+    };
+    for target in ["gfx90a", "gfx942", "gfx1030/64"] {
+        accepts(target, &access(NARROW, &load, ZERO, RESTORE));
+        for silent in [&store, add] {
+            accepts(target, &access(NARROW, silent, "", RESTORE));
+            // It writes no register: nothing may be put there.
+            finds(target, &access(NARROW, silent, ZERO, RESTORE), Rule::Clobbered, "v3");
+        }
+        for access_of_buffer in [&load, &store, add] {
+            let exec = |text: &str| finds(target, text, Rule::Exec, "exec");
+            exec(&access(NARROW, access_of_buffer, "", ""));
+            exec(&access("+ s_or_b64 exec, exec, s[22:23]", access_of_buffer, "", RESTORE));
+            exec(&access("+ s_mov_b64 exec, -1", access_of_buffer, "", RESTORE));
+            exec(&access(NARROW, &access_of_buffer.replace("~ ", ""), "", RESTORE));
+            // The descriptor and the scalar offset are read there.
+            for register in ["s6", "s8"] {
+                let narrow = format!("{NARROW}\n+ s_mov_b32 {register}, 0");
+                finds(target, &access(&narrow, access_of_buffer, "", RESTORE), Rule::Clobbered, register);
+            }
+        }
+        let found = |zero: &str| finds(target, &access(NARROW, &load, zero, RESTORE), Rule::Clobbered, "v3");
+        found(&ZERO.replace("v3, 0", "v3, 1"));
+        found(&ZERO.replace("+ s_xor_b64 exec, exec, s[20:21]", ""));
+        finds(target, &access(NARROW, &load, &ZERO.replace("+ s_waitcnt #0", ""), RESTORE), Rule::Wait, "v");
+    }
+    // EXEC is restored from lanes first, as after a check of a buffer, and narrowed then.
+    let from_lanes = "+ v_writelane_b32 v9, s20, 14
+        + v_writelane_b32 v9, s21, 15
+        + s_and_b64 exec, exec, s[22:23]
+        + s_mov_b64 exec, -1
+        + v_readlane_b32 s26, v9, 14
+        + v_readlane_b32 s27, v9, 15
+        + s_mov_b64 exec, s[26:27]
+        + s_andn2_b64 exec, exec, s[22:23]";
+    accepts("gfx90a", &access(from_lanes, &load, ZERO, RESTORE));
+    let other = from_lanes.replace("v_readlane_b32 s27, v9, 15", "v_readlane_b32 s27, v9, 13");
+    finds("gfx90a", &access(&other, &load, ZERO, RESTORE), Rule::Exec, "exec");
+}
+
+#[test]
 fn halves_that_a_load_keeps_are_kept() {
     let half = |mnemonic: &str, mask: &str| {
         let load = format!("~ {mnemonic} v3, v[0:1], off");

@@ -33,10 +33,11 @@ pub(super) fn lanes(state: &State, inst: &Inst, half: u8) -> Option<Word> {
     }
 }
 
-/// Whether each lane executes an instruction for itself, as an access to global memory.
+/// Whether each lane executes an instruction for itself, as an access to global memory, and what it writes is data.
 pub(crate) fn is_access(inst: &Inst) -> bool {
     let (opcode, flags) = (inst.opcode(), inst.variant.flags);
     matches!(inst.variant.memory, Memory::Global | Memory::Flat | Memory::Buffer)
+        && !inst.modifiers.tfe
         && (opcode.load().is_some() || opcode.store().is_some() || flags.contains(Flags::ATOMIC))
 }
 
