@@ -10,14 +10,14 @@ use wavetap::isa::{self, Inst, Target};
 use wavetap::pipeline::probe::ProbeRef;
 use wavetap::pipeline::{self, Counters};
 use wavetap::profile::file::Profile;
-use wavetap::profile::map::{KernelMap, ObjectMap};
+use wavetap::profile::map::{KernelMap, ObjectMap, Refused};
 use wavetap::verify;
 
 use crate::dispatch::{self, Collecting};
 use crate::kernels::build::Variant;
 use crate::kernels::compare::Rule;
 use crate::kernels::{Buffers, Test, launch};
-use crate::{Failure, chosen, full, made_up};
+use crate::{Failure, chosen, full, made_up, tally};
 
 /// A kernel that executes more than this many wave-instructions does not end by itself.
 pub const FUEL: u64 = 30_000_000;
@@ -28,7 +28,7 @@ const FURTHER: [(&str, u32); 5] = [("gfx950", 64), ("gfx1010", 32), ("gfx1030", 
 /// Cycles after which a clock of 20 bits shows the same again.
 pub const WRAP: u64 = 1 << 20;
 /// Why no kernel may be refused: what was written for it could not be, or the verifier does not accept it.
-pub const WRONG_REASONS: [&str; 3] = ["malformed", "unverified", "unsupported_object"];
+const WRONG_REASONS: [&str; 3] = ["malformed", "unverified", "unsupported_object"];
 
 /// The sources that tests of clocks take: in the quick run some, one level of optimisation, a target of each kind.
 ///
@@ -92,6 +92,15 @@ impl Rewritten {
         }
         let map = rewritten.maps.pop().ok_or("no map")?;
         Ok(Rewritten { bytes: rewritten.bytes, map, per_wave })
+    }
+
+    /// Counts why kernels were refused. Gives what is wrong: that one was refused for a reason that is none.
+    #[must_use]
+    pub fn refusals(&self, counts: &mut BTreeMap<String, u64>) -> Vec<Failure> {
+        tally::add_counts(counts, self.map.refused.iter().map(|refused| (refused.reason.clone(), 1)));
+        let is_wrong = |refused: &&Refused| WRONG_REASONS.contains(&refused.reason.as_str());
+        let wrong = self.map.refused.iter().filter(is_wrong);
+        wrong.map(|refused| format!("{}: refused: {}", refused.name, refused.detail)).collect()
     }
 
     /// The instructions of a kernel's new code before the last original one, by address.

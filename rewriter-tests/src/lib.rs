@@ -30,6 +30,7 @@ use libtest_mimic::{Arguments, Trial};
 pub mod accept;
 pub mod access;
 pub mod blocks;
+pub mod bounds;
 pub mod case;
 pub mod clocked;
 pub mod command;

@@ -13,30 +13,24 @@
 //! (`WAVETAP_FULL_TESTS=1`): every target, three levels, ten seeds. `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes
 //! these targets alone, `WAVETAP_KERNEL=made_up_17` kernels with this in their name.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use libtest_mimic::Trial;
 use rewriter_tests::Failure;
-use rewriter_tests::clocked::{self, FUEL, Rewritten, WRONG_REASONS};
-use rewriter_tests::dispatch::{self, Collecting, FUEL_FACTOR, Launch};
+use rewriter_tests::bounds::{self, Kernels, MOST_RECORDS, REWRITTEN_FUEL, Run};
+use rewriter_tests::clocked;
+use rewriter_tests::dispatch::Change;
 use rewriter_tests::kernels::compare::Rule;
-use rewriter_tests::kernels::{Buffers, Test, launch};
+use rewriter_tests::kernels::{Buffers, launch};
 use rewriter_tests::made_up::Built;
 use rewriter_tests::tally::{self, Tallies};
-use wavetap::collect::session::{self, Overlap, Records};
-use wavetap::emulator::{AccessRecord, AccessedMemory, Options};
-use wavetap::isa::Target;
-use wavetap::pipeline::{Counters, probe};
+use wavetap::emulator::{AccessRecord, Options};
+use wavetap::pipeline::probe;
 use wavetap::profile::accesses::AllocatedRange;
-use wavetap::profile::bounds::OutOfBounds;
-use wavetap::profile::map::KernelMap;
 
 /// Of a hundred kernels so many are checked, at least.
 const GOAL: u64 = 50;
-/// Accesses of a dispatch that the emulator keeps; dispatches with more are compared with the whole table alone.
-const MOST_RECORDS: usize = 1_000_000;
 /// Tables of which parts were taken out, for each kernel: how many ranges were added to each.
 const TABLES: [u64; 4] = [0, 0, 100, 2000];
 /// Where these are: every other one is below, and every other one after all memory of the emulator.
@@ -44,25 +38,19 @@ const ADDED: [u64; 2] = [1 << 12, 1 << 56];
 /// Ranges of a table are in the end of at most so many pieces.
 const PIECES: usize = 40;
 
-/// Kernels whose buffers are not checked, because they are swizzled: how their names begin.
-const SWIZZLED: &str = "swizzled_";
-
 /// What was compared.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Kernels, those that are checked, and why others are not.
-    kernels: u64,
-    checked: u64,
-    refused: BTreeMap<String, u64>,
+    kernels: Kernels,
     /// Accesses by lanes that were checked, those that were outside of a table, and sites with such.
     lanes: u64,
     outside: u64,
     /// Executions of instructions whose buffers are swizzled.
     unchecked: u64,
     sites: u64,
+    /// Dispatches with more accesses than the emulator keeps, which are compared with the whole table alone.
     cut_off: u64,
     strict: u64,
-    sources: BTreeMap<String, u64>,
 }
 
 static TALLIES: Tallies<Tally> = Tallies::new();
@@ -71,12 +59,12 @@ fn main() -> ExitCode {
     TALLIES.run(trials(), |tallies| {
         for (target, tally) in tallies {
             println!("{target}: {tally:?}");
-            if tally.checked > 0 && (tally.outside == 0 || tally.outside == tally.lanes) {
+            if tally.kernels.rewritten > 0 && (tally.outside == 0 || tally.outside == tally.lanes) {
                 return Err(format!("{target}: {} of {} accesses were outside", tally.outside, tally.lanes));
             }
         }
         let sum = |of: fn(&Tally) -> u64| tallies.values().map(of).sum::<u64>();
-        tally::at_least(GOAL, sum(|tally| tally.checked), sum(|tally| tally.kernels))
+        tally::at_least(GOAL, sum(|tally| tally.kernels.rewritten), sum(|tally| tally.kernels.kernels))
     })
 }
 
@@ -86,73 +74,37 @@ fn trials() -> Result<Vec<Trial>, Failure> {
 
 /// All kernels of a source, compiled in one way.
 fn run(built: &Built) -> Result<(), Failure> {
-    let (object, variant) = (&built.object, built.variant);
-    let rewritten = Rewritten::with(object, probe::BOUNDS, Counters::Global, false)?;
-    let mut tally = Tally::default();
-    let mut wrong = Vec::new();
-    for refused in &rewritten.map.refused {
-        tally::add_counts(&mut tally.refused, [(refused.reason.clone(), 1)]);
-        if WRONG_REASONS.contains(&refused.reason.as_str()) {
-            wrong.push(format!("{}: refused: {}", refused.name, refused.detail));
-        }
-    }
-    let outcome = built.each(|test, buffers| {
-        tally.kernels += 1;
-        let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == test.name) else {
-            return Ok(());
-        };
-        tally.checked += 1;
-        let kernel = &rewritten.map.kernels[index];
-        tally::add_counts(&mut tally.sources, [(format!("{:?}", kernel.vector_registers), 1)]);
-        let subject = Subject { object, rewritten: &rewritten, index, kernel, test, buffers, target: variant.target };
-        subject.compare(&mut tally)
+    let (mut kernels, mut tally) = (Kernels::default(), Tally::default());
+    let outcome = bounds::each(built, probe::BOUNDS, &mut kernels, |kernel, buffers| {
+        Subject { kernel, buffers }.compare(&mut tally)
     });
-    wrong.extend(outcome.err());
-    TALLIES.add(variant.target.name(), tally);
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    TALLIES.add(built.variant.target.name(), Tally { kernels, ..tally });
+    outcome
 }
 
 impl tally::Tally for Tally {
     fn add(&mut self, other: Tally) {
-        self.kernels += other.kernels;
-        self.checked += other.checked;
+        self.kernels.add(other.kernels);
         self.lanes += other.lanes;
         self.outside += other.outside;
         self.unchecked += other.unchecked;
         self.sites += other.sites;
         self.cut_off += other.cut_off;
         self.strict += other.strict;
-        tally::add_counts(&mut self.refused, other.refused);
-        tally::add_counts(&mut self.sources, other.sources);
     }
 }
 
-/// A kernel of an object.
+/// A kernel, and what it is given.
 struct Subject<'a> {
-    object: &'a [u8],
-    rewritten: &'a Rewritten,
-    index: usize,
-    kernel: &'a KernelMap,
-    test: &'a Test,
+    kernel: &'a bounds::Subject<'a>,
     buffers: &'a Buffers,
-    target: Target,
-}
-
-/// What came of a run.
-struct Run {
-    output: Vec<u8>,
-    /// Accesses of the original instructions, whose places are original addresses.
-    accesses: Vec<AccessRecord>,
-    is_cut_off: bool,
-    table: Vec<AllocatedRange>,
-    counts: Vec<Vec<u64>>,
-    found: Vec<OutOfBounds>,
 }
 
 impl Subject<'_> {
     fn compare(&self, tally: &mut Tally) -> Result<(), Failure> {
+        let &bounds::Subject { object, target, test, .. } = self.kernel;
         let plain = Options { strict: false, threads: 1, accesses: MOST_RECORDS, ..Options::default() };
-        let rule = Rule::parse(&self.test.compare)?;
+        let rule = Rule::parse(&test.compare)?;
         let whole = self.run(&plain, &|ranges| ranges)?;
         let bad: u64 = whole.counts.iter().flat_map(|counts| &counts[..2]).sum();
         if bad > 0 || !whole.found.is_empty() {
@@ -182,7 +134,7 @@ impl Subject<'_> {
             let strict = Options { strict: true, seed, ..plain.clone() };
             let run = match self.run(&strict, &|ranges| ranges) {
                 Ok(run) => run,
-                Err(_) if launch::run(self.object, self.target, self.test, self.buffers, &strict).is_err() => continue,
+                Err(_) if launch::run(object, target, test, self.buffers, &strict).is_err() => continue,
                 Err(failure) => return Err(format!("strict, seed {seed}: {failure}")),
             };
             tally.strict += 1;
@@ -194,64 +146,25 @@ impl Subject<'_> {
         Ok(())
     }
 
-    fn run(&self, options: &Options, change: &dispatch::Change<'_>) -> Result<Run, Failure> {
-        let launch: Launch<'_> = launch::of_test(self.test, self.buffers, FUEL * FUEL_FACTOR);
-        let options = Options { fuel: FUEL * FUEL_FACTOR, ..options.clone() };
-        let collecting = Collecting {
-            kernel: self.index as u32,
-            options: session::Options::new(Overlap::Concurrent, Records::PerWave),
-            per_wave: false,
-        };
-        let table = RefCell::new(Vec::new());
-        let noted = |ranges| {
-            let changed = change(ranges);
-            table.borrow_mut().clone_from(&changed);
-            changed
-        };
-        let bytes = &self.rewritten.bytes;
-        let ran = dispatch::run_with_table(bytes, self.target, &launch, &options, Some(collecting), &noted);
-        let mut ran = ran.map_err(|stopped| stopped.to_string())?;
-        let profile = ran.take_profile().ok_or("no profile")?;
-        let totals = profile.kernels.first().ok_or("nothing was counted")?;
-        let recorded = std::mem::take(&mut ran.stats.accesses);
-        let originals: BTreeMap<u64, u64> =
-            self.kernel.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect();
-        let mut accesses = recorded.records;
-        accesses.retain_mut(|access| match originals.get(&access.place.address) {
-            Some(original) if access.place.object == ran.object => {
-                access.place.address = *original;
-                true
-            }
-            _ => false,
-        });
-        Ok(Run {
-            output: ran.buffers.pop().ok_or("no output")?,
-            accesses,
-            is_cut_off: recorded.dropped > 0,
-            table: table.take(),
-            counts: totals.sites.iter().map(|site| site.counts.values().to_vec()).collect(),
-            found: profile.out_of_bounds,
-        })
+    fn run(&self, options: &Options, change: &Change<'_>) -> Result<Run, Failure> {
+        let launch = launch::of_test(self.kernel.test, self.buffers, REWRITTEN_FUEL);
+        self.kernel.run(&launch, options, change).map_err(|stopped| stopped.to_string())
     }
 
     /// Compares what was found with what is outside of the table.
     fn check(&self, run: &Run, tally: &mut Tally) -> Result<(), Failure> {
-        let mut expected = vec![vec![0, 0, 0]; self.kernel.sites.len()];
-        let is_swizzled = self.test.name.starts_with(SWIZZLED);
+        let mut expected = vec![vec![0, 0, 0]; self.kernel.kernel.sites.len()];
         let mut outside: BTreeMap<usize, Vec<(&AccessRecord, u64)>> = BTreeMap::new();
-        for access in run.accesses.iter().filter(|access| access.memory == AccessedMemory::Global) {
-            let at = access.place.address;
-            let Some(site) = self.kernel.sites.iter().position(|site| site.address == at) else { continue };
-            if is_swizzled && self.kernel.sites[site].instruction.starts_with("buffer_") {
+        for access in &run.accesses {
+            let Some(site) = self.kernel.site(access) else { continue };
+            if self.kernel.is_unchecked(site) {
                 expected[site][2] += 1;
                 tally.unchecked += 1;
                 continue;
             }
             tally.lanes += access.addresses.len() as u64;
-            let lanes = (0..u64::BITS).filter(|lane| access.lanes >> lane & 1 == 1);
-            let bytes = |lane: u32| access.heads.iter().find(|head| head.0 == lane).map_or(access.bytes, |head| head.1);
-            let is_bad = |(lane, address): &(u32, &u64)| !is_inside(&run.table, **address, bytes(*lane));
-            let bad: u64 = lanes.zip(&access.addresses).filter(is_bad).map(|(lane, _)| 1 << lane).sum();
+            let bad = bounds::lanes(access).filter(|(_, address, bytes)| !is_inside(&run.table, *address, *bytes));
+            let bad: u64 = bad.map(|(lane, ..)| 1 << lane).sum();
             if bad != 0 {
                 expected[site][0] += 1;
                 expected[site][1] += u64::from(bad.count_ones());

@@ -2,39 +2,32 @@
 //! manner: a store does not happen, a load gives 0.
 //!
 //! Each kernel runs with buffers from whose ends parts were taken by a seed, so that what it accesses there is in no
-//! allocation, and with a pointer to its input that leads nowhere: the original with an emulator that goes on after that, and the one rewritten with the probe
-//! `bounds-drop`, in strict mode, which stops at any access out of bounds. Outputs are the same to the byte, and at
-//! each site as many executions and lanes were bad as the emulator saw of the original. With whole buffers the output
-//! is that of the CPU.
+//! allocation, and with a pointer to its input that leads nowhere: the original with an emulator that goes on after
+//! that, and the one rewritten with the probe `bounds-drop`, in strict mode, which stops at any access out of bounds.
+//! Outputs are the same to the byte, and at each site as many executions and lanes were bad as the emulator saw of the
+//! original. With whole buffers the output is that of the CPU.
 //!
 //! Quick and full, and the variables that choose kernels and targets, are those of `checked_bounds`.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use libtest_mimic::Trial;
 use rewriter_tests::Failure;
-use rewriter_tests::clocked::{self, FUEL, Rewritten, WRONG_REASONS};
-use rewriter_tests::dispatch::{self, Collecting, FUEL_FACTOR, Launch, Stopped};
+use rewriter_tests::bounds::{self, Kernels, MOST_RECORDS, REWRITTEN_FUEL, Run};
+use rewriter_tests::clocked::{self, FUEL};
+use rewriter_tests::dispatch::{self, Launch, Stopped};
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Buffers, Test, launch};
 use rewriter_tests::made_up::Built;
 use rewriter_tests::random::Random;
 use rewriter_tests::tally::{self, Tallies};
-use wavetap::collect::session::{self, Overlap, Records};
-use wavetap::emulator::{AccessRecord, AccessedMemory, FaultKind, Options};
-use wavetap::isa::Target;
-use wavetap::pipeline::{Counters, probe};
+use wavetap::emulator::{AccessRecord, Fault, FaultKind, Options};
+use wavetap::pipeline::probe;
 use wavetap::profile::accesses::AllocatedRange;
-use wavetap::profile::map::KernelMap;
 
 /// Of a hundred kernels so many have an execution with dropped accesses, at least.
 const GOAL: u64 = 30;
-/// Accesses of a dispatch that the emulator keeps; counts of dispatches with more are not compared.
-const MOST_RECORDS: usize = 1_000_000;
-/// Kernels whose buffers are not checked, because they are swizzled: how their names begin.
-const SWIZZLED: &str = "swizzled_";
 /// Runs with other buffers: of every so many one has a pointer to its input that leads to [`NOWHERE`].
 const RUNS: u64 = 4;
 const FULL_RUNS: u64 = 12;
@@ -46,11 +39,9 @@ const GRANULE: usize = 64;
 /// What was compared.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Kernels, those that were rewritten, and those of which accesses were dropped.
-    kernels: u64,
-    rewritten: u64,
+    kernels: Kernels,
+    /// Kernels of which accesses were dropped.
     dropping: u64,
-    refused: BTreeMap<String, u64>,
     /// Accesses by lanes that were dropped, and of the kernels of buffers those of buffer instructions.
     lanes: u64,
     of_buffers: BTreeMap<String, u64>,
@@ -59,7 +50,6 @@ struct Tally {
     /// Runs that were compared, and those that were not: why.
     runs: u64,
     skipped: BTreeMap<String, u64>,
-    sources: BTreeMap<String, u64>,
 }
 
 static TALLIES: Tallies<Tally> = Tallies::new();
@@ -68,13 +58,13 @@ fn main() -> ExitCode {
     TALLIES.run(trials(), |tallies| {
         for (target, tally) in tallies {
             println!("{target}: {tally:?}");
-            let none = tally.of_buffers.iter().find(|(name, lanes)| **lanes == 0 && !name.starts_with(SWIZZLED));
-            if let Some((name, _)) = none.filter(|_| tally.rewritten > 0) {
+            let none = tally.of_buffers.iter().find(|(_, lanes)| **lanes == 0);
+            if let Some((name, _)) = none.filter(|_| tally.kernels.rewritten > 0) {
                 return Err(format!("{target}: no access of a buffer was dropped in {name}"));
             }
         }
         let sum = |of: fn(&Tally) -> u64| tallies.values().map(of).sum::<u64>();
-        tally::at_least(GOAL, sum(|tally| tally.dropping), sum(|tally| tally.kernels))
+        tally::at_least(GOAL, sum(|tally| tally.dropping), sum(|tally| tally.kernels.kernels))
     })
 }
 
@@ -84,62 +74,36 @@ fn trials() -> Result<Vec<Trial>, Failure> {
 
 /// All kernels of a source, compiled in one way.
 fn run(built: &Built) -> Result<(), Failure> {
-    let (object, variant) = (&built.object, built.variant);
-    let rewritten = Rewritten::with(object, probe::BOUNDS_DROP, Counters::Global, false)?;
-    let mut tally = Tally::default();
-    let mut wrong = Vec::new();
-    for refused in &rewritten.map.refused {
-        tally::add_counts(&mut tally.refused, [(refused.reason.clone(), 1)]);
-        if WRONG_REASONS.contains(&refused.reason.as_str()) {
-            wrong.push(format!("{}: refused: {}", refused.name, refused.detail));
-        }
-    }
-    let outcome = built.each(|test, buffers| {
-        tally.kernels += 1;
-        if is_of_buffers(test) {
-            tally::add_counts(&mut tally.of_buffers, [(test.name.clone(), 0)]);
-        }
-        let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == test.name) else {
-            return Ok(());
-        };
-        tally.rewritten += 1;
-        let kernel = &rewritten.map.kernels[index];
-        tally::add_counts(&mut tally.sources, [(format!("{:?}", kernel.vector_registers), 1)]);
-        let subject = Subject { object, rewritten: &rewritten, index, kernel, test, target: variant.target };
+    let (mut kernels, mut tally) = (Kernels::default(), Tally::default());
+    built.each(|test, _| {
+        let is_noted = is_of_buffers(test).then(|| (test.name.clone(), 0));
+        tally::add_counts(&mut tally.of_buffers, is_noted);
+        Ok(())
+    })?;
+    let outcome = bounds::each(built, probe::BOUNDS_DROP, &mut kernels, |kernel, buffers| {
         let before = tally.lanes;
-        let compared = subject.compare(buffers, &mut tally);
+        let compared = Subject(kernel).compare(buffers, &mut tally);
         tally.dropping += u64::from(tally.lanes > before);
         compared
     });
-    wrong.extend(outcome.err());
-    TALLIES.add(variant.target.name(), tally);
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    TALLIES.add(built.variant.target.name(), Tally { kernels, ..tally });
+    outcome
 }
 
 impl tally::Tally for Tally {
     fn add(&mut self, other: Tally) {
-        self.kernels += other.kernels;
-        self.rewritten += other.rewritten;
+        self.kernels.add(other.kernels);
         self.dropping += other.dropping;
         self.lanes += other.lanes;
         self.unchecked += other.unchecked;
         tally::add_counts(&mut self.of_buffers, other.of_buffers);
         self.runs += other.runs;
-        tally::add_counts(&mut self.refused, other.refused);
         tally::add_counts(&mut self.skipped, other.skipped);
-        tally::add_counts(&mut self.sources, other.sources);
     }
 }
 
 /// A kernel of an object.
-struct Subject<'a> {
-    object: &'a [u8],
-    rewritten: &'a Rewritten,
-    index: usize,
-    kernel: &'a KernelMap,
-    test: &'a Test,
-    target: Target,
-}
+struct Subject<'a>(&'a bounds::Subject<'a>);
 
 /// What a kernel is given.
 struct Given {
@@ -161,23 +125,17 @@ impl Given {
 /// Counts of bad executions and lanes, by site.
 type Counts = Vec<Vec<u64>>;
 
-/// What the rewritten kernel did.
-struct Run {
-    output: Vec<u8>,
-    counts: Counts,
-    table: Vec<AllocatedRange>,
-}
-
 impl Subject<'_> {
     fn compare(&self, buffers: &Buffers, tally: &mut Tally) -> Result<(), Failure> {
-        let rule = Rule::parse(&self.test.compare)?;
+        let &bounds::Subject { object, target, test, .. } = self.0;
+        let rule = Rule::parse(&test.compare)?;
         let seeds = if rewriter_tests::full() { 10 } else { 3 };
         let whole = Given { buffers: buffers.clone(), is_wild: false };
         for seed in 0..seeds {
             let strict = Options { strict: true, seed, threads: 1, ..Options::default() };
             let run = match self.dropping(&whole, &strict) {
                 Ok(run) => run,
-                Err(_) if launch::run(self.object, self.target, self.test, buffers, &strict).is_err() => continue,
+                Err(_) if launch::run(object, target, test, buffers, &strict).is_err() => continue,
                 Err(stopped) => return Err(format!("whole, seed {seed}: {stopped}")),
             };
             rule.check(&run.output, &buffers.expected).map_err(|e| format!("whole, seed {seed}: {e}"))?;
@@ -185,7 +143,7 @@ impl Subject<'_> {
                 return Err(format!("whole, seed {seed}: counts {:?}", run.counts));
             }
             let unchecked: u64 = run.counts.iter().map(|counts| counts[2]).sum();
-            if self.is_swizzled() != (unchecked > 0) {
+            if bounds::is_swizzled(test) != (unchecked > 0) {
                 return Err(format!("whole, seed {seed}: {unchecked} executions are not checked"));
             }
             tally.unchecked += unchecked;
@@ -209,12 +167,12 @@ impl Subject<'_> {
             return Ok(Some("the original does not end"));
         };
         let strict = Options { strict: true, seed, threads: 1, ..Options::default() };
-        let Run { output: dropped, counts, table } = match self.dropping(given, &strict) {
+        let Run { output: dropped, counts, table, .. } = match self.dropping(given, &strict) {
             Ok(run) => run,
-            Err(Stopped::Fault(fault)) if is_scalar_load(&fault.kind, &fault.instruction) => {
+            Err(Stopped::Fault(fault)) if is_memory_fault(&fault, "s_") => {
                 return Ok(Some("scalar load out of bounds"));
             }
-            Err(Stopped::Fault(fault)) if self.is_unchecked(&fault.kind, &fault.instruction) => {
+            Err(Stopped::Fault(fault)) if bounds::is_swizzled(self.0.test) && is_memory_fault(&fault, "buffer_") => {
                 return Ok(Some("a swizzled buffer out of bounds"));
             }
             Err(_) if self.original(given, &goes_on(true)).is_err() => return Ok(Some("the original is undefined")),
@@ -236,11 +194,10 @@ impl Subject<'_> {
             return Err(format!("byte {at:?} of {} is not what dropping gives ({expected:?})", output.len()));
         }
         tally.runs += 1;
-        for (counts, site) in counts.iter().zip(&self.kernel.sites) {
+        for (site, counts) in counts.iter().enumerate() {
             tally.lanes += counts[1];
-            tally.unchecked += counts[2];
-            if is_of_buffers(self.test) && site.instruction.starts_with("buffer_") {
-                tally::add_counts(&mut tally.of_buffers, [(self.test.name.clone(), counts[1])]);
+            if is_of_buffers(self.0.test) && self.0.is_of_buffer(site) {
+                tally::add_counts(&mut tally.of_buffers, [(self.0.test.name.clone(), counts[1])]);
             }
         }
         Ok(None)
@@ -248,9 +205,9 @@ impl Subject<'_> {
 
     /// Runs the original: its output and its accesses, and whether there were more.
     fn original(&self, given: &Given, options: &Options) -> Result<(Vec<u8>, Vec<AccessRecord>, bool), Stopped> {
-        let launch = given.launch(self.test, FUEL);
+        let launch = given.launch(self.0.test, FUEL);
         let options = Options { fuel: FUEL, ..options.clone() };
-        let mut ran = dispatch::run(self.object, self.target, &launch, &options, None)?;
+        let mut ran = dispatch::run(self.0.object, self.0.target, &launch, &options, None)?;
         let recorded = std::mem::take(&mut ran.stats.accesses);
         let mut accesses = recorded.records;
         accesses.retain(|access| access.place.object == ran.object);
@@ -259,40 +216,20 @@ impl Subject<'_> {
 
     /// Runs the rewritten kernel.
     fn dropping(&self, given: &Given, options: &Options) -> Result<Run, Stopped> {
-        let launch = given.launch(self.test, FUEL * FUEL_FACTOR);
-        let options = Options { fuel: FUEL * FUEL_FACTOR, ..options.clone() };
-        let collecting = Collecting {
-            kernel: self.index as u32,
-            options: session::Options::new(Overlap::Concurrent, Records::PerWave),
-            per_wave: false,
-        };
-        let table = RefCell::new(Vec::new());
-        let noted = |ranges: Vec<AllocatedRange>| {
-            table.borrow_mut().clone_from(&ranges);
-            ranges
-        };
-        let bytes = &self.rewritten.bytes;
-        let mut ran = dispatch::run_with_table(bytes, self.target, &launch, &options, Some(collecting), &noted)?;
-        let profile = ran.take_profile().ok_or("no profile".to_owned())?;
-        let totals = profile.kernels.first().ok_or("nothing was counted".to_owned())?;
-        let counts = totals.sites.iter().map(|site| site.counts.values().to_vec()).collect();
-        Ok(Run { output: ran.buffers.pop().ok_or("no output".to_owned())?, counts, table: table.take() })
+        self.0.run(&given.launch(self.0.test, REWRITTEN_FUEL), options, &|ranges| ranges)
     }
 
     /// What has to be counted of these accesses; none if bytes of one are inside and outside.
     fn expected(&self, accesses: &[AccessRecord], table: &[AllocatedRange]) -> Option<Counts> {
-        let mut expected = vec![vec![0; 3]; self.kernel.sites.len()];
-        for access in accesses.iter().filter(|access| access.memory == AccessedMemory::Global) {
-            let at = access.place.address;
-            let Some(site) = self.kernel.sites.iter().position(|site| site.address == at) else { continue };
-            if self.is_swizzled() && self.kernel.sites[site].instruction.starts_with("buffer_") {
+        let mut expected = vec![vec![0; 3]; self.0.kernel.sites.len()];
+        for access in accesses {
+            let Some(site) = self.0.site(access) else { continue };
+            if self.0.is_unchecked(site) {
                 expected[site][2] += 1;
                 continue;
             }
             let mut bad = 0;
-            let lanes = (0..u64::BITS).filter(|lane| access.lanes >> lane & 1 == 1);
-            for (lane, address) in lanes.zip(&access.addresses) {
-                let bytes = access.heads.iter().find(|head| head.0 == lane).map_or(access.bytes, |head| head.1);
+            for (_, address, bytes) in bounds::lanes(access) {
                 let each = (0..u64::from(bytes)).map(|byte| address.wrapping_add(byte));
                 let inside = each.filter(|byte| is_allocated(table, *byte)).count();
                 if inside > 0 && inside < bytes as usize {
@@ -305,21 +242,11 @@ impl Subject<'_> {
         }
         Some(expected)
     }
-
-    /// Whether its buffers are not checked.
-    fn is_swizzled(&self) -> bool {
-        self.test.name.starts_with(SWIZZLED)
-    }
-
-    /// Whether a fault is that of an access that the probe counts as one that it does not check.
-    fn is_unchecked(&self, kind: &FaultKind, instruction: &str) -> bool {
-        matches!(kind, FaultKind::Memory { .. }) && self.is_swizzled() && instruction.starts_with("buffer_")
-    }
 }
 
-/// Whether a kernel is one of those that access memory through descriptors.
+/// Whether a kernel is one of those that access memory through descriptors that are checked.
 fn is_of_buffers(test: &Test) -> bool {
-    test.name.contains("buffer")
+    test.name.contains("buffer") && !bounds::is_swizzled(test)
 }
 
 /// Whether a byte is in a range.
@@ -327,9 +254,9 @@ fn is_allocated(table: &[AllocatedRange], byte: u64) -> bool {
     table.iter().any(|range| byte >= range.address && byte - range.address < range.size)
 }
 
-/// Whether a fault is that of a scalar load, which the probe does not check.
-fn is_scalar_load(kind: &FaultKind, instruction: &str) -> bool {
-    matches!(kind, FaultKind::Memory { .. }) && instruction.starts_with("s_")
+/// Whether a fault is that of an access to memory by an instruction with such a name.
+fn is_memory_fault(fault: &Fault, name: &str) -> bool {
+    matches!(fault.kind, FaultKind::Memory { .. }) && fault.instruction.starts_with(name)
 }
 
 /// Buffers of which parts at the end were taken away.

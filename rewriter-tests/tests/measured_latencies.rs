@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use rewriter_tests::clocked::{self, Rewritten, Rewrote, Subject, WRAP, WRONG_REASONS};
+use rewriter_tests::clocked::{self, Rewritten, Rewrote, Subject, WRAP};
 use rewriter_tests::kernels::build::Variant;
 use rewriter_tests::kernels::{Buffers, Test};
 use rewriter_tests::made_up::Built;
@@ -177,13 +177,7 @@ fn run(built: &Built) -> Result<(), Failure> {
     let single = Rewritten::of(object, probe::MEMORY_LATENCY, true)?;
     let drained = Rewritten::of(object, probe::DRAINED_LATENCY, false)?;
     let mut tally = Tally::default();
-    let mut wrong = Vec::new();
-    for refused in &shared.map.refused {
-        tally::add_counts(&mut tally.refused, [(refused.reason.clone(), 1)]);
-        if WRONG_REASONS.contains(&refused.reason.as_str()) {
-            wrong.push(format!("{}: refused: {}", refused.name, refused.detail));
-        }
-    }
+    let mut wrong = shared.refusals(&mut tally.refused);
     let outcome = built.each(|test, buffers| {
         tally.kernels += 1;
         if !shared.map.kernels.iter().any(|kernel| kernel.name == test.name) {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 use rewriter_tests::Failure;
-use rewriter_tests::clocked::{self, Rewritten, Rewrote, Subject, WRAP, WRONG_REASONS};
+use rewriter_tests::clocked::{self, Rewritten, Rewrote, Subject, WRAP};
 use rewriter_tests::kernels::build::Variant;
 use rewriter_tests::kernels::{Buffers, Test};
 use rewriter_tests::made_up::Built;
@@ -74,13 +74,7 @@ fn run(built: &Built) -> Result<(), Failure> {
     let (object, variant) = (&built.object, built.variant);
     let rewritten = [Rewritten::of(object, probe::TIME, false)?, Rewritten::of(object, probe::TIME, true)?];
     let mut tally = Tally::default();
-    let mut wrong = Vec::new();
-    for refused in &rewritten[0].map.refused {
-        tally::add_counts(&mut tally.refused, [(refused.reason.clone(), 1)]);
-        if WRONG_REASONS.contains(&refused.reason.as_str()) {
-            wrong.push(format!("{}: refused: {}", refused.name, refused.detail));
-        }
-    }
+    let mut wrong = rewritten[0].refusals(&mut tally.refused);
     let outcome = built.each(|test, buffers| {
         tally.kernels += 1;
         let Some(kernel) = rewritten[0].map.kernels.iter().find(|kernel| kernel.name == test.name) else {
