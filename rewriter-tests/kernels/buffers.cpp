@@ -12,6 +12,7 @@
 typedef u32 u32x2 __attribute__((ext_vector_type(2)));
 typedef u32 u32x3 __attribute__((ext_vector_type(3)));
 typedef u32 u32x4 __attribute__((ext_vector_type(4)));
+typedef u16 u16x2 __attribute__((ext_vector_type(2)));
 
 #ifdef __AMDGCN__
 typedef u32x4 Buffer;
@@ -25,6 +26,11 @@ extern "C" u32 add_dword(u32, Buffer, u32, u32, u32) __asm("llvm.amdgcn.raw.buff
 extern "C" u32x2 load_pair(Buffer, u32, u32, u32) __asm("llvm.amdgcn.raw.buffer.load.v2i32");
 extern "C" u32x3 load_three(Buffer, u32, u32, u32) __asm("llvm.amdgcn.raw.buffer.load.v3i32");
 extern "C" void store_three(u32x3, Buffer, u32, u32, u32) __asm("llvm.amdgcn.raw.buffer.store.v3i32");
+extern "C" u8 load_byte(Buffer, u32, u32, u32) __asm("llvm.amdgcn.raw.buffer.load.i8");
+extern "C" u16 load_short(Buffer, u32, u32, u32) __asm("llvm.amdgcn.raw.buffer.load.i16");
+extern "C" void store_byte(u8, Buffer, u32, u32, u32) __asm("llvm.amdgcn.raw.buffer.store.i8");
+extern "C" void store_short(u16, Buffer, u32, u32, u32) __asm("llvm.amdgcn.raw.buffer.store.i16");
+extern "C" u32 swap_dword(u32, u32, Buffer, u32, u32, u32) __asm("llvm.amdgcn.raw.buffer.atomic.cmpswap.i32");
 extern "C" u32 load_of_element(Buffer, u32, u32, u32, u32) __asm("llvm.amdgcn.struct.buffer.load.i32");
 extern "C" u32x2 load_pair_of_element(Buffer, u32, u32, u32, u32) __asm("llvm.amdgcn.struct.buffer.load.v2i32");
 
@@ -91,6 +97,22 @@ INLINE u32x3 load_three(Buffer b, u32 offset, u32 scalar, u32) {
 }
 INLINE void store_three(u32x3 value, Buffer b, u32 offset, u32 scalar, u32) {
     for (u32 k = 0; k < 3; k++) store_dword(value[k], b, offset + 4 * k, scalar, 0);
+}
+template <class Small> INLINE Small load_small(Buffer b, u32 offset) {
+    return offset + sizeof(Small) <= b.records ? ((Small *)b.start)[offset / sizeof(Small)] : 0;
+}
+template <class Small> INLINE void store_small(Small value, Buffer b, u32 offset) {
+    if (offset + sizeof(Small) <= b.records) ((Small *)b.start)[offset / sizeof(Small)] = value;
+}
+INLINE u8 load_byte(Buffer b, u32 offset, u32, u32) { return load_small<u8>(b, offset); }
+INLINE u16 load_short(Buffer b, u32 offset, u32, u32) { return load_small<u16>(b, offset); }
+INLINE void store_byte(u8 value, Buffer b, u32 offset, u32, u32) { store_small(value, b, offset); }
+INLINE void store_short(u16 value, Buffer b, u32 offset, u32, u32) { store_small(value, b, offset); }
+// Of places that no other work-item accesses.
+INLINE u32 swap_dword(u32 value, u32 compared, Buffer b, u32 offset, u32 scalar, u32) {
+    u32 old = load_dword(b, offset, scalar, 0);
+    if (old == compared) store_dword(value, b, offset, scalar, 0);
+    return old;
 }
 // Swizzled: a dword of eight elements, then the next one.
 INLINE u32 load_of_element(Buffer b, u32 element, u32 offset, u32 scalar, u32) {
@@ -203,6 +225,25 @@ KERNEL(strides_of_buffers)(const u32 *in, u32 *out, u32 n) {
     out[i] = four.x + 3 * four.y + 5 * four.z + 7 * four.w + load_dword(of_in, 4 * (i % 16 + 140), 0, 0);
 }
 TEST(strides_of_buffers, .grid = {128}, .group = {64}, .in = 256, .out = 128, .on = "gfx10* gfx11* gfx120*");
+
+// Bytes, shorts, halves of registers, and atomics whose results are used, in range and out of it.
+KERNEL(small_accesses_of_buffers)(const u32 *in, u32 *out, u32 n) {
+    u32 i = global_id();
+    Buffer of_in = buffer(in, 0, 4 * 200), of_out = buffer(out, 0, 4 * 500);
+    u32 sum = load_byte(of_in, i * 5 % 1000, 0, 0);
+    u16x2 pair = {load_short(of_in, 2 * (i * 3 % 450), 0, 0), load_short(of_in, 2 * (i * 7 % 450), 0, 0)};
+    sum = sum * 31 + as<u32>(pair);
+    store_byte(sum, of_out, 4 * 256 + i, 0, 0);
+    store_short(sum, of_out, 4 * 320 + 2 * i, 0, 0);
+    if (i < 64) {
+        u32 added = sum, old = add_dword(added, of_out, 4 * (448 + i), 0, 0);
+        sum = sum * 31 + old;
+        sum = sum * 31 + swap_dword(sum, i % 3 ? old + added : i, of_out, 4 * (448 + i), 0, 0);
+    }
+    out[i] = sum;
+}
+TEST(small_accesses_of_buffers, .grid = {256}, .group = {64}, .in = 256, .out = 512,
+     .on = "gfx8* gfx9* gfx10* gfx11* gfx120*");
 
 // What no check is inserted for: it has to be counted.
 KERNEL(swizzled_buffers)(const u32 *in, u32 *out, u32 n) {

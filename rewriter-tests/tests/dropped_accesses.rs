@@ -22,6 +22,7 @@ use rewriter_tests::kernels::{Buffers, Test, launch};
 use rewriter_tests::made_up::Built;
 use rewriter_tests::random::Random;
 use rewriter_tests::tally::{self, Tallies};
+use wavetap::code_object::Kernel;
 use wavetap::emulator::{AccessRecord, Fault, FaultKind, Options};
 use wavetap::pipeline::probe;
 use wavetap::profile::accesses::AllocatedRange;
@@ -33,6 +34,9 @@ const RUNS: u64 = 4;
 const FULL_RUNS: u64 = 12;
 /// Nothing is allocated there, nor 4 GiB before and after it.
 const NOWHERE: u64 = 0x7000_0000_0000;
+/// The emulator's pages, in bytes; and what is before a buffer in the first one.
+const PAGE: usize = 4096;
+const FILLED: u8 = 0xa5;
 /// What is left of a buffer ends at a multiple of this: no access that is aligned is in part inside.
 const GRANULE: usize = 64;
 
@@ -107,18 +111,32 @@ struct Subject<'a>(&'a bounds::Subject<'a>);
 
 /// What a kernel is given.
 struct Given {
+    /// Each ends with a page, as the emulator goes on to there if it is not strict.
     buffers: Buffers,
+    /// Bytes of the input and of the output before what the kernel has pointers to.
+    before: [u64; 2],
     /// The pointer to the input leads to [`NOWHERE`].
     is_wild: bool,
 }
 
 impl Given {
+    fn new(mut buffers: Buffers, is_wild: bool) -> Given {
+        let before = [&mut buffers.input, &mut buffers.start].map(|bytes| {
+            let before = bytes.len().next_multiple_of(PAGE) - bytes.len();
+            bytes.splice(..0, std::iter::repeat_n(FILLED, before));
+            before as u64
+        });
+        Given { buffers, before, is_wild }
+    }
+
     fn launch<'a>(&self, test: &'a Test, fuel: u64) -> Launch<'a> {
         let launch = launch::of_test(test, &self.buffers, fuel);
-        if !self.is_wild {
-            return launch;
-        }
-        Launch { arguments: Box::new(|kernel, at| launch::kernarg(kernel, test, NOWHERE, at[1])), ..launch }
+        let (before, is_wild) = (self.before, self.is_wild);
+        let arguments = move |kernel: &Kernel, at: &[u64]| {
+            let input = if is_wild { NOWHERE } else { at[0] + before[0] };
+            launch::kernarg(kernel, test, input, at[1] + before[1])
+        };
+        Launch { arguments: Box::new(arguments), ..launch }
     }
 }
 
@@ -130,7 +148,7 @@ impl Subject<'_> {
         let &bounds::Subject { object, target, test, .. } = self.0;
         let rule = Rule::parse(&test.compare)?;
         let seeds = if rewriter_tests::full() { 10 } else { 3 };
-        let whole = Given { buffers: buffers.clone(), is_wild: false };
+        let whole = Given::new(buffers.clone(), false);
         for seed in 0..seeds {
             let strict = Options { strict: true, seed, threads: 1, ..Options::default() };
             let run = match self.dropping(&whole, &strict) {
@@ -138,7 +156,8 @@ impl Subject<'_> {
                 Err(_) if launch::run(object, target, test, buffers, &strict).is_err() => continue,
                 Err(stopped) => return Err(format!("whole, seed {seed}: {stopped}")),
             };
-            rule.check(&run.output, &buffers.expected).map_err(|e| format!("whole, seed {seed}: {e}"))?;
+            let output = &run.output[whole.before[1] as usize..];
+            rule.check(output, &buffers.expected).map_err(|e| format!("whole, seed {seed}: {e}"))?;
             if run.counts.iter().flat_map(|counts| &counts[..2]).any(|count| *count > 0) {
                 return Err(format!("whole, seed {seed}: counts {:?}", run.counts));
             }
@@ -149,7 +168,7 @@ impl Subject<'_> {
             tally.unchecked += unchecked;
         }
         for seed in 0..if rewriter_tests::full() { FULL_RUNS } else { RUNS } {
-            let given = Given { buffers: cut(buffers, seed), is_wild: seed % RUNS == RUNS - 1 };
+            let given = Given::new(cut(buffers, seed), seed % RUNS == RUNS - 1);
             let outcome = self.compare_cut(&given, seed, tally).map_err(|e| format!("cut {seed}: {e}"))?;
             tally::add_counts(&mut tally.skipped, outcome.map(|why| (why.to_owned(), 1)));
         }
