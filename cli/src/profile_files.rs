@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use wavetap::error::{Error, Kind, Result};
+use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::profile::journal;
 
 use crate::files;
@@ -80,7 +80,7 @@ pub fn each(inputs: &Inputs<'_>, mut add: impl FnMut(&Path) -> Result<()>) -> Re
         line.pop_if(|last| *last == end);
         if !line.is_empty() {
             let path = PathBuf::from(OsString::from_vec(line.clone()));
-            add_path(&path, &mut add, &mut left_out)?;
+            add_path(&path, &mut add, &mut left_out).within(|| files::name(list))?;
         }
     }
 }

@@ -429,8 +429,11 @@ impl TimeProfile {
     /// # Errors
     /// Malformed if it is not one.
     pub fn from_json(json: &[u8]) -> Result<TimeProfile> {
-        let read: TimeProfile =
-            serde_json::from_slice(json).map_err(|e| Error::malformed(format!("not a file of modelled time: {e}")))?;
+        let read: TimeProfile = serde_json::from_slice(json).map_err(|e| {
+            let is_profile = super::file::Profile::from_json(json).is_ok();
+            let why = if is_profile { "it is a profile of counts".to_owned() } else { e.to_string() };
+            Error::malformed(format!("not a file of modelled time: {why}"))
+        })?;
         if read.schema != SCHEMA {
             return Err(Error::unsupported(format!(
                 "schema {:?} of modelled time, this program knows {SCHEMA:?}",

@@ -308,6 +308,15 @@ fn difference(known: &KernelTotals, added: &KernelTotals) -> Option<String> {
         return Some(format!("counters are in {}, not in {} as", mode(added), mode(known)));
     }
     if added.mode.is_some() {
+        let probes = |kernel: &KernelTotals| -> BTreeSet<String> {
+            let kinds = kernel.sites.iter().map(|site| site.counts.kind().to_string());
+            kinds.map(|kind| kind.split('/').next().unwrap_or_default().to_owned()).collect()
+        };
+        let (of_known, of_added) = (probes(known), probes(added));
+        if of_known != of_added && !of_known.is_empty() && !of_added.is_empty() {
+            let names = |probes: BTreeSet<String>| probes.into_iter().collect::<Vec<_>>().join(", ");
+            return Some(format!("it has counts of other probes: {}, not {} as", names(of_added), names(of_known)));
+        }
         let sites = known.sites.iter().zip(&added.sites);
         if let Some((known, added)) = sites.into_iter().find(|(known, added)| !known.is_same_site(added)) {
             let of = |site: &crate::file::SiteTotals| format!("{:#x} of {}", site.address, site.counts.kind());

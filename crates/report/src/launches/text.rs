@@ -93,7 +93,10 @@ pub(crate) fn host_lines(table: &LaunchTable, lines: &mut Vec<String>) {
     let copies: Vec<String> = totals
         .iter()
         .filter(|step| step.operation != HostOperation::Launch)
-        .map(|step| format!("{} {} of {} bytes", step.operation.name(), grouped(step.count), grouped(step.bytes)))
+        .map(|step| {
+            let times = counted(step.count, "time", "times");
+            format!("{} {times}, {} bytes", step.operation.name(), grouped(step.bytes))
+        })
         .collect();
     if copies.is_empty() {
         return;
