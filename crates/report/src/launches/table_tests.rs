@@ -251,7 +251,7 @@ fn a_report_has_the_table_after_a_summary_of_ten_lines() {
     assert!(text.contains("many tiny launches: 200 launches of 1 workgroup (1 wave) on 104 CUs"), "{text}");
     assert!(text.contains("more kernels"), "{text}");
     let whole = render_part(&report, Details::All, Style::default());
-    assert!(whole.starts_with(text.trim_end()) && whole.contains("host to device 1 of 4096 bytes"), "{whole}");
+    assert!(whole.starts_with(text.trim_end()) && whole.contains("host to device 1 time, 4096 bytes"), "{whole}");
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["launch_table"]["rows"][0]["dispatches"], 200);
     assert_eq!(json["launch_table"]["warnings"][0]["kind"], "many_tiny");

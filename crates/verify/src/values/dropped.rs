@@ -67,8 +67,10 @@ pub(super) fn zeroed(original: &Body, access: InstId, new: &Body, id: InstId) ->
         }
         _ => false,
     };
+    // A comparing atomic of a buffer has its data where it returns its result, which is half as wide.
+    let result = original.inst(access).variant.memory_bytes.div_ceil(4) as u16;
     let is_written = original.writes(access).any(|reg| {
-        let end = |reg: Reg| reg.first + u16::from(reg.dwords);
+        let end = |reg: Reg| reg.first + u16::from(reg.dwords).min(result);
         reg.file == zeroed.file && reg.first <= zeroed.first && end(zeroed) <= end(reg)
     });
     (is_zeroed && is_written).then_some(zeroed)

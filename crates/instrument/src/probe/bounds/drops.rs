@@ -68,8 +68,10 @@ pub(super) fn zeros(function: &ClonedFunction<'_>, id: InstId) -> Option<impl Fn
     let inst = function.body.inst(id);
     let written: Vec<Reg> = function.body.writes(id).filter(|reg| reg.file == RegFile::Vector).collect();
     let kept = kept_half(inst);
+    // A comparing atomic of a buffer has its data where it returns its result, which is half as wide.
+    let most = inst.variant.memory_bytes.div_ceil(4) as u16;
     let zero = move |asm: &mut Asm| {
-        for reg in written.iter().flat_map(|reg| reg.first..reg.first + u16::from(reg.dwords)) {
+        for reg in written.iter().flat_map(|reg| reg.first..reg.first + u16::from(reg.dwords).min(most)) {
             let register = Value::Reg(Reg::vector(reg, 1));
             match kept {
                 Some(bits) => asm.op("v_and_b32_e32", &[register, c(bits), register])?,
