@@ -238,7 +238,7 @@ classes! {
     WrongKind Api Error "wrong-kind"
         "The direction of a copy is not that of its addresses."
         "name the direction of the copy, or hipMemcpyDefault"
-    PageableCopy Api Warning "pageable-copy"
+    PageableCopy Api Note "pageable-copy"
         "An asynchronous copy uses memory of the host that is not page-locked, so that it may block, or go on later."
         "allocate the memory with hipHostMalloc, or register it with hipHostRegister"
     Leak Api Warning "leak"
