@@ -81,6 +81,33 @@ KERNEL(look_back) {
     out[ITEMS * G + T] = before + T;
 }
 
+// The same in one loop, which polls and goes on to the next workgroup: the address is not the same in all rounds.
+KERNEL(look_back_in_one_loop) {
+    SHARED u32 before;
+    u32 tile = G;
+    if (T == 0) {
+        data[tile] = 1 + tile;
+        fence();
+        STORE(flags + tile, 1, RELAXED);
+        u32 all = 0;
+        if (tile > 0) {
+            for (int at = tile - 1;;) {
+                u32 flag = LOAD(flags + at, RELAXED);
+                if (flag == 0) continue;
+                fence();
+                if (flag == 2) { all += data[64 + at]; break; }
+                all += data[at--];
+            }
+        }
+        data[64 + tile] = all + 1 + tile;
+        fence();
+        STORE(flags + tile, 2, RELAXED);
+        before = all;
+    }
+    always_barrier();
+    out[ITEMS * G + T] = before + T;
+}
+
 // Value and flag in one word; a whole row of lanes looks at the words of others.
 KERNEL(look_back_packed) {
     u64 *state = (u64 *)flags;

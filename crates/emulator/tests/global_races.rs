@@ -55,8 +55,12 @@ struct Bench {
 
 impl Bench {
     fn new(target: &str, seed: u64, image: &[u8]) -> Bench {
+        Bench::in_order(target, seed, None, image)
+    }
+
+    fn in_order(target: &str, seed: u64, schedule: Option<u64>, image: &[u8]) -> Bench {
         let passes = Passes { all: true, ..Passes::default() };
-        let options = Options { seed, fuel: 50_000_000, races: true, passes, ..Options::default() };
+        let options = Options { seed, schedule, fuel: 50_000_000, races: true, passes, ..Options::default() };
         let mut device = Device::new(Target::by_name(target).expect("target"), options);
         let object = device.load(image).expect("it loads");
         let arguments = [1 << 16, 1 << 16, 1 << 16].map(|size| device.malloc(size, 256).expect("memory"));
@@ -98,10 +102,11 @@ fn compiler_is_there() -> bool {
 }
 
 /// Kernels that have no race.
-const RIGHT: [&str; 18] = [
+const RIGHT: [&str; 19] = [
     "by_barrier",
     "last_block",
     "look_back",
+    "look_back_in_one_loop",
     "look_back_packed",
     "spin_lock",
     "grid_sync",
@@ -135,6 +140,23 @@ fn what_synchronises_has_no_findings() {
         }
     }
     assert!(wrong.is_empty(), "{} findings:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A wave that polls gives up its turn, whichever wave an order prefers.
+#[test]
+fn orders_in_which_waves_poll_take_no_longer_than_others() {
+    if !compiler_is_there() {
+        return;
+    }
+    let image = compile("gfx90a", &[], None);
+    let instructions = |schedule| {
+        let mut bench = Bench::in_order("gfx90a", 0, Some(schedule), &image);
+        let dispatch = bench.dispatch("look_back_in_one_loop");
+        bench.device.dispatch(&dispatch).expect("no fault").instructions
+    };
+    let all: Vec<u64> = (0..30).map(instructions).collect();
+    let most = all.iter().max().expect("some orders");
+    assert!(*most < 200_000, "wave-instructions by order: {all:?}");
 }
 
 /// A kernel, what is left out of it, and why it then races.

@@ -18,6 +18,8 @@ pub(crate) struct Launch {
     pub passes: Arc<Passes>,
     /// Waves that wait for a change of memory are found.
     pub waits: bool,
+    /// A wave that finds the same in memory again and again gives up its turn.
+    pub yields: bool,
     /// Barriers that not all come to are found.
     pub barriers: bool,
     /// The target, with the wave size of the kernel.

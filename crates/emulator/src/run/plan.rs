@@ -275,6 +275,7 @@ impl Plan {
                 target,
                 passes: Arc::new(options.passes.clone()),
                 waits: room.is_some(),
+                yields: options.schedule.is_some_and(|seed| seed != 0),
                 barriers: options.strict && options.barriers,
                 lanes: lanes as usize,
                 wait_states: target.wait_states(),

@@ -41,6 +41,7 @@ fn launch(target: Target) -> Launch {
         strict: false,
         passes: Arc::new(Passes::default()),
         waits: false,
+        yields: false,
         barriers: false,
         target,
         lanes: target.wave_size() as usize,

@@ -3,6 +3,10 @@
 //! A wave waits if it has found the same bytes at the same addresses [`TIMES`] times in a row, with no other access of
 //! global memory between, and is in a loop that does nothing else ([`crate::strict::global_races`]). Of a loop that was
 //! unrolled several instructions do. That the bytes have changed ends it.
+//!
+//! In an order that was chosen ([`crate::launch::options::Options::schedule`]) a wave that may have many turns before
+//! others have one also gives up its turn in a loop that does something else, as often as it has found the same bytes
+//! [`TIMES`] times. It does not count as waiting.
 
 use std::hash::Hasher;
 
@@ -31,10 +35,11 @@ pub(crate) struct Poll {
 }
 
 impl Poll {
-    /// Notes an access; whether the wave waits from now on.
+    /// Notes an access; whether the turn of the wave ends, because it waits from now on or, where it `yields`, because
+    /// it may wait.
     pub(crate) fn note(
         &mut self,
-        pc: u64,
+        (pc, yields): (u64, bool),
         mut places: impl Iterator<Item = (u64, u8)>,
         memory: &View,
         in_loop: impl FnOnce() -> bool,
@@ -47,7 +52,7 @@ impl Poll {
             self.places.push(first);
             return false;
         }
-        if self.in_loop == Some(false) {
+        if self.in_loop == Some(false) && !yields {
             return false;
         }
         self.places.truncate(1);
@@ -58,11 +63,9 @@ impl Poll {
             (self.times, self.digest) = (0, digest);
             return false;
         }
-        self.times += 1;
-        if self.times != TIMES {
-            return false;
-        }
-        *self.in_loop.get_or_insert_with(in_loop)
+        self.times = self.times.saturating_add(1);
+        let waits = self.times == TIMES && *self.in_loop.get_or_insert_with(in_loop);
+        waits || yields && self.times.is_multiple_of(TIMES)
     }
 
     /// The wave is to try again, whatever has not changed.

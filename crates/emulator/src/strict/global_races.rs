@@ -120,17 +120,18 @@ fn note(
 fn note_poll(core: &mut Core, op: &Op, row: Option<&GlobalRow>, lanes: &[GlobalNote]) {
     // An atomic without a result waits for nothing.
     let reads = matches!(op.semantics, Semantics::Load { .. } | Semantics::Atomic { returns: true, .. });
-    if !core.launch.waits || !reads {
+    if !(core.launch.waits || core.launch.yields) || !reads {
         return;
     }
     let Core { memory, wave, launch, .. } = core;
     let in_loop = || polls_at((launch, memory), op.pc, WAIT);
+    let access = (op.pc, launch.yields);
     let waits = match row {
         Some(row) => {
             let places = active(row.mask).map(|lane| (row.address(lane), row.size as u8));
-            wave.checks.poll.note(op.pc, places, memory, in_loop)
+            wave.checks.poll.note(access, places, memory, in_loop)
         }
-        None => wave.checks.poll.note(op.pc, lanes.iter().map(|note| (note.address, note.size)), memory, in_loop),
+        None => wave.checks.poll.note(access, lanes.iter().map(|note| (note.address, note.size)), memory, in_loop),
     };
     wave.checks.pauses |= waits;
 }
