@@ -16,6 +16,8 @@ use crate::files;
 pub struct Checked {
     /// Processes that used the HIP runtime: without one, nothing was checked.
     pub processes: usize,
+    /// Whether a kernel was launched, where AMD's runtime launches them or inserted code checks them.
+    pub launched: bool,
     /// Each place once, in the order in which processes began and found it.
     pub findings: Vec<Finding>,
     /// What could not be looked at.
@@ -41,6 +43,7 @@ pub(super) fn read(folder: &Path) -> Result<Checked> {
     let mut frames = HostFrames::default();
     all.findings.iter_mut().for_each(|finding| frames.complete(finding));
     all.findings = united(std::mem::take(&mut all.findings));
+    all.findings.iter_mut().for_each(Finding::order_ends);
     Ok(all)
 }
 
@@ -91,6 +94,7 @@ fn add(all: &mut Checked, data: &[u8]) -> Result<()> {
                 let at = at.ok_or_else(|| Error::malformed(format!("line {}: no place has number {place}", n + 1)))?;
                 all.findings[*at].count += count;
             }
+            Line::Launched => all.launched = true,
             Line::NotChecked(what) if all.not_checked.contains(&what) => {}
             Line::NotChecked(what) => all.not_checked.push(what),
             Line::Output(output) => all.outputs.push(output),
@@ -113,6 +117,9 @@ mod tests {
         let mut all = Checked::default();
         let begin = line(&Line::Begin);
         add(&mut all, format!("{begin}{found}{again}{begin}{found}{again}{{\"fou").as_bytes()).expect("lines");
+        assert!(!all.launched);
+        add(&mut all, line(&Line::Launched).as_bytes()).expect("lines");
+        assert!(all.launched);
         add(&mut all, found.as_bytes()).expect("lines");
         assert_eq!((all.findings.len(), all.findings[0].count), (1, 11));
         assert!(add(&mut all, again.as_bytes()).is_err_and(|error| error.to_string().contains("line 1")));

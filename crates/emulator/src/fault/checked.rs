@@ -95,6 +95,7 @@ impl Fault {
                     }),
                     by: Some(by(*wave)),
                     call: None,
+                    later: false,
                     missing: match missing {
                         MissingOrder::OwnWait => "a wait for the earlier one, which may still be in flight",
                         MissingOrder::Wait => "a wait for the earlier one before the barrier between the two",
@@ -148,6 +149,7 @@ impl Fault {
                     by: at.is_some().then_some(by),
                     at,
                     call: None,
+                    later: false,
                     missing: missing.to_owned(),
                 });
             }
@@ -175,6 +177,7 @@ impl Fault {
                         }),
                         by: Some(by(*wave)),
                         call: None,
+                        later: false,
                         missing: "one barrier to which all waves of the workgroup come".to_owned(),
                     });
                 }

@@ -38,12 +38,14 @@ pub fn fails(findings: &[Finding], least: Severity) -> bool {
 }
 
 /// What a finding is, in words that outlast a build: its class, kernel and source line, or instruction where there is
-/// no line; of a race also the other line; of a call its function, and who calls it.
+/// no line; of a race both lines, whichever is named first; of a call its function, and who calls it.
 #[must_use]
 pub fn identity(finding: &Finding) -> String {
     let mut words = vec![finding.class.to_string()];
-    words.extend(finding.at.as_ref().map(of_code));
-    words.extend(finding.other.as_ref().and_then(|other| other.at.as_ref()).map(of_code));
+    let other = finding.other.as_ref().and_then(|other| other.at.as_ref());
+    let mut ends: Vec<String> = finding.at.iter().chain(other).map(of_code).collect();
+    ends.sort();
+    words.extend(ends);
     words.extend(finding.call.as_ref().map(of_call));
     words.join(" | ")
 }
@@ -68,7 +70,7 @@ fn of_call(call: &HostCall) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wavetap_profile::check::{Class, HostCall, SCHEMA};
+    use wavetap_profile::check::{AccessKind, Class, HostCall, OtherAccess, SCHEMA};
 
     fn found(class: Class, function: &str) -> Finding {
         let mut finding = Finding::new(class, "message");
@@ -94,6 +96,32 @@ mod tests {
             not_checked: Vec::new(),
         };
         assert_eq!(leave_out_baseline(&mut findings, &baseline), 1);
+        // It may have been written by a version that named the places of a race in another order.
+        let race = |first: u64, second: u64| {
+            let at = |address: u64| {
+                Some(CodePlace {
+                    kernel: "k".to_owned(),
+                    address,
+                    instruction: String::new(),
+                    source: None,
+                    function: None,
+                    inlined_at: Vec::new(),
+                })
+            };
+            let mut finding = Finding::new(Class::LdsRace, "message");
+            finding.at = at(first);
+            finding.other = Some(OtherAccess {
+                kind: AccessKind::Store,
+                at: at(second),
+                by: None,
+                call: None,
+                later: false,
+                missing: String::new(),
+            });
+            finding
+        };
+        assert_eq!(identity(&race(4, 8)), identity(&race(8, 4)));
+        assert_ne!(identity(&race(4, 8)), identity(&race(4, 4)));
         assert_eq!(findings.len(), 1);
         assert!(fails(&findings, Severity::Error) && !fails(&[], Severity::Note));
         assert!(!fails(&[found(Class::Leak, "hipMalloc")], Severity::Error));

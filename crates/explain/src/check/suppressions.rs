@@ -2,7 +2,8 @@
 
 use wavetap_base::error::{Error, Result};
 use wavetap_base::glob;
-use wavetap_profile::check::{Class, Finding, Tool};
+use wavetap_profile::check::{Class, CodePlace, Finding, HostCall, Tool};
+use wavetap_profile::map::Source;
 
 /// What a line names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,8 @@ enum What {
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Suppression {
+    /// Its number in the file, from 1.
+    line: usize,
     what: What,
     /// Of the kernel, or of the function of HIP.
     name: String,
@@ -56,6 +59,13 @@ impl CheckSuppressions {
     pub fn covers(&self, finding: &Finding) -> bool {
         self.0.iter().any(|suppression| suppression.covers(finding))
     }
+
+    /// The numbers of the lines that name none of these findings, from 1.
+    #[must_use]
+    pub fn unmatched(&self, findings: &[Finding]) -> Vec<usize> {
+        let names_none = |suppression: &&Suppression| !findings.iter().any(|finding| suppression.covers(finding));
+        self.0.iter().filter(names_none).map(|suppression| suppression.line).collect()
+    }
 }
 
 fn parse(n: usize, line: &str) -> Result<Suppression> {
@@ -80,7 +90,7 @@ fn parse(n: usize, line: &str) -> Result<Suppression> {
     {
         return Err(wrong(format!("`{place}` is no place: FILE:LINE or 0x and hexadecimal digits expected")));
     }
-    Ok(Suppression { what, name: name.to_owned(), place: place.map(str::to_owned) })
+    Ok(Suppression { line: n, what, name: name.to_owned(), place: place.map(str::to_owned) })
 }
 
 impl Suppression {
@@ -90,40 +100,67 @@ impl Suppression {
             What::Tool(tool) => finding.tool == tool,
             What::Class(class) => finding.class == class,
         };
-        let kernel = finding.at.iter().map(|at| at.kernel.as_str());
-        let mut names = kernel.chain(finding.call.iter().map(|call| call.function.as_str()));
-        is_meant && names.any(|name| glob::matches(&self.name, name)) && self.is_there(finding)
+        let other = finding.other.as_ref();
+        let ends = [
+            End { at: finding.at.as_ref(), call: finding.call.as_ref() },
+            End { at: other.and_then(|other| other.at.as_ref()), call: other.and_then(|other| other.call.as_ref()) },
+        ];
+        is_meant && ends.iter().any(|end| end.has_name(&self.name) && self.place.iter().all(|place| end.is_at(place)))
+    }
+}
+
+/// A place that a finding is about: a race has two.
+struct End<'f> {
+    at: Option<&'f CodePlace>,
+    call: Option<&'f HostCall>,
+}
+
+impl End<'_> {
+    /// Whether its kernel, or its function of HIP, has a name like this.
+    fn has_name(&self, pattern: &str) -> bool {
+        let kernel = self.at.map(|at| at.kernel.as_str());
+        kernel.into_iter().chain(self.call.map(|call| call.function.as_str())).any(|name| glob::matches(pattern, name))
     }
 
-    fn is_there(&self, finding: &Finding) -> bool {
-        let Some(place) = &self.place else { return true };
-        let code = finding.at.iter().flat_map(|at| {
-            [at.source.as_ref().map(|it| format!("{}:{}", it.file, it.line)), Some(format!("{:#x}", at.address))]
-        });
-        let host = finding.call.iter().flat_map(|call| &call.stack);
-        let host = host.map(|frame| frame.source.as_ref().map(|it| format!("{}:{}", it.file, it.line)));
-        code.chain(host).flatten().any(|known| {
-            known.strip_suffix(place.as_str()).is_some_and(|before| before.is_empty() || before.ends_with('/'))
-        })
+    /// Whether it is at `FILE:LINE` with the end of the file's name, or at the address of an instruction.
+    fn is_at(&self, place: &str) -> bool {
+        let line = |source: &Source| format!("{}:{}", source.file, source.line);
+        let code =
+            self.at.into_iter().flat_map(|at| [at.source.as_ref().map(line), Some(format!("{:#x}", at.address))]);
+        let host = self.call.into_iter().flat_map(|call| &call.stack).map(|frame| frame.source.as_ref().map(line));
+        code.chain(host)
+            .flatten()
+            .any(|known| known.strip_suffix(place).is_some_and(|before| before.is_empty() || before.ends_with('/')))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wavetap_profile::check::CodePlace;
-    use wavetap_profile::map::Source;
+    use wavetap_profile::check::{AccessKind, OtherAccess};
+
+    fn place(kernel: &str, address: u64, line: u32) -> CodePlace {
+        CodePlace {
+            kernel: kernel.to_owned(),
+            address,
+            instruction: "ds_read_b32".to_owned(),
+            source: Some(Source { file: "src/merge.hpp".to_owned(), line }),
+            function: None,
+            inlined_at: Vec::new(),
+        }
+    }
 
     #[test]
     fn lines_name_findings() {
         let mut finding = Finding::new(Class::LdsRace, "a race");
-        finding.at = Some(CodePlace {
-            kernel: "void merge<int>(int*)".to_owned(),
-            address: 0x1a40,
-            instruction: "ds_read_b32".to_owned(),
-            source: Some(Source { file: "src/merge.hpp".to_owned(), line: 40 }),
-            function: None,
-            inlined_at: Vec::new(),
+        finding.at = Some(place("void merge<int>(int*)", 0x1a40, 40));
+        finding.other = Some(OtherAccess {
+            kind: AccessKind::Store,
+            at: Some(place("void fill<int>(int*)", 0x1b00, 50)),
+            by: None,
+            call: None,
+            later: false,
+            missing: String::new(),
         });
         for (line, covers) in [
             ("* *", true),
@@ -131,6 +168,9 @@ mod tests {
             ("racecheck *merge*", true),
             ("lds-race *merge* merge.hpp:40", true),
             ("lds-race *merge* 0x1a40", true),
+            ("lds-race *fill* merge.hpp:50", true),
+            ("lds-race *fill* 0x1b00", true),
+            ("lds-race *merge* merge.hpp:50", false),
             ("lds-race *merge* erge.hpp:40", false),
             ("lds-race *merge* merge.hpp:4", false),
             ("lds-race sort", false),
@@ -138,6 +178,9 @@ mod tests {
         ] {
             assert_eq!(CheckSuppressions::parse(line).expect(line).covers(&finding), covers, "{line}");
         }
+        let both = CheckSuppressions::parse("# two\nlds-race *fill*\n\nlds-race sort").expect("two lines");
+        assert_eq!(both.unmatched(&[finding]), [4]);
+        assert_eq!(both.unmatched(&[]), [2, 4]);
         for (text, part) in [("lds-race", "line 1: CLASS KERNEL"), ("\nfoo *", "line 2: `foo`"), ("* k here", "`here`")]
         {
             let error = CheckSuppressions::parse(text).expect_err(text).to_string();

@@ -4,6 +4,7 @@
 //! up ([`CheckReport`]).
 
 mod classes;
+mod ends;
 
 use std::fmt;
 
@@ -76,7 +77,7 @@ pub struct Finding {
     /// The allocation that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocation: Option<Allocation>,
-    /// The earlier access that it is not ordered after.
+    /// The other access, which nothing orders with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<OtherAccess>,
     /// The call of the application that it is about.
@@ -255,7 +256,7 @@ pub struct HostFrame {
     pub source: Option<Source>,
 }
 
-/// The earlier of two accesses that nothing orders.
+/// The other of two accesses that nothing orders. It came earlier unless `later` is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OtherAccess {
@@ -270,6 +271,9 @@ pub struct OtherAccess {
     /// The call of the application that it was, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<HostCall>,
+    /// Whether it came later: of two places in kernels one that writes is named first, then the one whose line is first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub later: bool,
     /// What would order the two.
     pub missing: String,
 }
@@ -289,6 +293,8 @@ pub enum Line {
         /// How often.
         count: u64,
     },
+    /// A kernel has been launched: the first of the process.
+    Launched,
     /// What cannot be looked at.
     NotChecked(String),
     /// What a launch has left in memory.

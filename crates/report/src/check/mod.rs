@@ -5,7 +5,7 @@ mod junit;
 mod log;
 
 use wavetap_profile::check::{
-    Allocation, CheckReport, Class, CodePlace, Executor, Finding, HostCall, HostFrame, Severity, Tool,
+    Allocation, CheckReport, Class, CodePlace, Executor, Finding, HostCall, HostFrame, OtherAccess, Severity, Tool,
 };
 use wavetap_profile::map::Source;
 
@@ -87,12 +87,7 @@ fn finding_lines(finding: &Finding, style: Style, lines: &mut Vec<String>) {
         code_lines("at", at, style, lines);
     }
     if let Some(by) = &finding.by {
-        let times = match (finding.count, finding.stopped) {
-            (1, _) => String::new(),
-            (count, false) => format!("; {} times in all", grouped(count)),
-            (count, true) => format!("; at least {} times", grouped(count)),
-        };
-        lines.push(format!("  by {}{times}", executor(by)));
+        lines.push(format!("  {}", by_text(finding, by)));
     } else if finding.count > 1 {
         lines.push(format!("  {} times", grouped(finding.count)));
     }
@@ -108,12 +103,13 @@ fn finding_lines(finding: &Finding, style: Style, lines: &mut Vec<String>) {
     }
     if let Some(other) = &finding.other {
         let by = other.by.as_ref().map(|by| format!(" of {}", executor(by))).unwrap_or_default();
-        lines.push(format!("  after {}{by}; missing: {}", other.kind.with_article(), other.missing));
+        let (order, which) = order_of(other);
+        lines.push(format!("  {order} {}{by}; missing: {}", other.kind.with_article(), other.missing));
         if let Some(at) = &other.at {
-            code_lines("the earlier one at", at, style, lines);
+            code_lines(&format!("the {which} one at"), at, style, lines);
         }
         if let Some(call) = &other.call {
-            lines.push(format!("  the earlier one in {}", call_text(call, style)));
+            lines.push(format!("  the {which} one in {}", call_text(call, style)));
             caller_lines(call, style, lines);
         }
     }
@@ -177,6 +173,21 @@ fn code_lines(word: &str, at: &CodePlace, style: Style, lines: &mut Vec<String>)
             lines.push(format!("    inlined at {}{}", place_of(source), function.unwrap_or_default()));
         }
     }
+}
+
+/// `by launch 1, workgroup (2, 6, 0), wave 1, lanes 0-63; 768 times in all`.
+fn by_text(finding: &Finding, by: &Executor) -> String {
+    let times = match (finding.count, finding.stopped) {
+        (1, _) => String::new(),
+        (count, false) => format!("; {} times in all", grouped(count)),
+        (count, true) => format!("; at least {} times", grouped(count)),
+    };
+    format!("by {}{times}", executor(by))
+}
+
+/// What the first access comes after or before, and which of the two the other one is.
+fn order_of(other: &OtherAccess) -> (&'static str, &'static str) {
+    if other.later { ("before", "later") } else { ("after", "earlier") }
 }
 
 fn executor(by: &Executor) -> String {
