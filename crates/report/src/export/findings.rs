@@ -137,6 +137,7 @@ fn of_summary(of: &KernelFindings<'_>, finding: &Finding, shares_of: SharesOf, r
         kernel: named(kernel),
         source: finding.source.clone(),
         address: None,
+        related: Vec::new(),
         place: place(finding.source.as_ref()),
         message: format!("{} ({basis}).{helps} The kernel has {percent} % of all {shares_of}.", finding.text),
         arguments,
@@ -189,6 +190,7 @@ fn of_branch(kernel: &Kernel, branch: &Branch, exec: &ExecCounts, rules: &mut Ru
         kernel: named(kernel),
         source: branch.source.clone(),
         address: Some(branch.address),
+        related: Vec::new(),
         place: match place(branch.source.as_ref()) {
             line if line.is_empty() => branch.instruction.split(' ').next().unwrap_or_default().to_owned(),
             line => line,
@@ -277,6 +279,7 @@ fn of_records(kernel: &KernelMemory, finding: &MemoryFinding, share: f64, rules:
             demangled: kernel.demangled.clone(),
             target: kernel.target.clone(),
         },
+        related: Vec::new(),
         place: format!("{} {}", place(source.as_ref()), finding.array.as_deref().unwrap_or_default()),
         source,
         address: first.map(|site| site.address),

@@ -86,6 +86,8 @@ pub struct LoggedFinding {
     pub source: Option<Source>,
     /// The instruction.
     pub address: Option<u64>,
+    /// Other places that it is about.
+    pub related: Vec<RelatedPlace>,
     /// Which of its rule and kernel it is, in words that outlast a build.
     pub place: String,
     /// What was found, in words.
@@ -99,6 +101,19 @@ pub struct LoggedFinding {
     pub executions: Option<u64>,
     /// What else programs may want to know.
     pub properties: Map<String, Value>,
+}
+
+/// Another place that a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelatedPlace {
+    /// What is there.
+    pub message: String,
+    /// The kernel, or the function of the host.
+    pub function: NamedKernel,
+    /// The source line.
+    pub source: Option<Source>,
+    /// The instruction, if it is in a kernel.
+    pub address: Option<u64>,
 }
 
 /// What is said of a kernel as a whole.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{FindingLog, Level, LoggedFinding, NamedKernel, RuleText};
 use wavetap_object::code_object::digest;
+use wavetap_profile::map::Source;
 
 /// Of the properties of this version.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -99,6 +100,8 @@ struct ResultObject {
     level: &'static str,
     message: Message,
     locations: [Location; 1],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    related_locations: Vec<Location>,
     partial_fingerprints: BTreeMap<&'static str, String>,
     /// 0 to 100: the share of the run, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +115,8 @@ struct Location {
     #[serde(skip_serializing_if = "Option::is_none")]
     physical_location: Option<PhysicalLocation>,
     logical_locations: [LogicalLocation; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Message>,
 }
 
 #[derive(Debug, Serialize)]
@@ -164,7 +169,11 @@ pub fn sarif(log: &FindingLog) -> Log {
         note.texts.iter().map(|(level, text)| Notification {
             level: name(*level),
             message: message(&format!("{}: {text}", note.kernel.target)),
-            locations: vec![Location { physical_location: None, logical_locations: [logical(&note.kernel)] }],
+            locations: vec![Location {
+                physical_location: None,
+                logical_locations: [logical(&note.kernel)],
+                message: None,
+            }],
         })
     });
     let run = Run {
@@ -210,8 +219,34 @@ fn descriptor(rule: &RuleText) -> ReportingDescriptor {
 fn result(finding: &LoggedFinding, log: &FindingLog) -> ResultObject {
     let LoggedFinding { kernel, .. } = finding;
     let id = log.rules.get(finding.rule).map_or("", |rule| rule.id);
+    let identity = format!("{id} {} {} {}", kernel.target, kernel.name, finding.place);
+    ResultObject {
+        rule_id: id,
+        rule_index: finding.rule,
+        level: name(finding.level),
+        message: message(&finding.message),
+        locations: [location(log, kernel, finding.source.as_ref(), finding.address, None)],
+        related_locations: finding
+            .related
+            .iter()
+            .map(|place| location(log, &place.function, place.source.as_ref(), place.address, Some(&place.message)))
+            .collect(),
+        partial_fingerprints: BTreeMap::from([(log.fingerprint, digest(identity.as_bytes()))]),
+        rank: finding.share.map(|share| 100.0 * share.clamp(0.0, 1.0)),
+        properties: finding.properties.clone(),
+    }
+}
+
+/// A source line, or an instruction of the log's file where there is no line.
+fn location(
+    log: &FindingLog,
+    kernel: &NamedKernel,
+    source: Option<&Source>,
+    address: Option<u64>,
+    text: Option<&str>,
+) -> Location {
     let in_file = |file: &str| ArtifactLocation { uri: uri(log.relative(file)) };
-    let physical_location = match &finding.source {
+    let physical_location = match source {
         Some(source) => PhysicalLocation {
             artifact_location: in_file(&source.file),
             // Code that the compiler made of no line has line 0; the format's begin with 1.
@@ -221,23 +256,17 @@ fn result(finding: &LoggedFinding, log: &FindingLog) -> ResultObject {
         None => PhysicalLocation {
             artifact_location: in_file(&log.file),
             region: None,
-            address: finding.address.map(|address| Address {
+            address: address.map(|address| Address {
                 absolute_address: address,
                 kind: "instruction",
                 fully_qualified_name: format!("{} {}", kernel.target, kernel.name),
             }),
         },
     };
-    let identity = format!("{id} {} {} {}", kernel.target, kernel.name, finding.place);
-    ResultObject {
-        rule_id: id,
-        rule_index: finding.rule,
-        level: name(finding.level),
-        message: message(&finding.message),
-        locations: [Location { physical_location: Some(physical_location), logical_locations: [logical(kernel)] }],
-        partial_fingerprints: BTreeMap::from([(log.fingerprint, digest(identity.as_bytes()))]),
-        rank: finding.share.map(|share| 100.0 * share.clamp(0.0, 1.0)),
-        properties: finding.properties.clone(),
+    Location {
+        physical_location: Some(physical_location),
+        logical_locations: [logical(kernel)],
+        message: text.map(message),
     }
 }
 

@@ -62,6 +62,7 @@ fn logged(finding: &Finding<'_>) -> LoggedFinding {
         kernel: named(kernel),
         source: access.source.clone(),
         address: Some(access.address),
+        related: Vec::new(),
         place: finding.place.clone(),
         message: finding.message(),
         arguments: arguments(finding),
