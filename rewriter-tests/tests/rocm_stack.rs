@@ -63,7 +63,9 @@ fn programs() -> &'static Path {
             let bitcode = folder.path().join(".bitcode");
             device_libraries(&bitcode).expect("device libraries");
             compile(folder.path(), "features", &["gfx90a", "gfx906", "gfx1030"]);
-            for program in ["two_gpus", "modules", "prints", "occupancy", "answers", "compiles", "lds_rest", "wild"] {
+            for program in
+                ["two_gpus", "modules", "prints", "occupancy", "answers", "compiles", "lds_rest", "wild", "no_kernel"]
+            {
                 compile(folder.path(), program, &["gfx90a"]);
             }
             compile(folder.path(), "bad_store", &["gfx90a", "gfx1030"]);

@@ -50,6 +50,8 @@ impl Finished {
         }
         let profile = self.profile()?;
         checked.processes = profile.processes.max(1) as usize;
+        checked.launched = profile.kernels.iter().any(|kernel| kernel.dispatches > 0)
+            || profile.uncounted.iter().any(|uncounted| uncounted.why != NotCounted::LaunchFailed);
         let mut done = BTreeSet::new();
         self.each_code(&profile, true, |data| {
             let input = Input::parse(data)?;

@@ -100,7 +100,7 @@ fn dispatch(
             let start = queue.start();
             let queued = QueuedPacket { packet: address, queue: start, dispatch_id: read };
             let flight = device.begin_queued(queued).map_err(|fault| Trouble::of_kernel(fault, kernel_object))?;
-            queue.launch = around.check().map_or(0, |mut check| check.launched());
+            queue.launch = around.check().map_or(0, |mut check| check.launched(device, kernel_object));
             (flight, clock::gpu())
         }
     };

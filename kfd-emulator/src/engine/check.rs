@@ -8,7 +8,7 @@ use wavetap_collect::check::{CheckConfig, Recorder, places};
 use wavetap_emulator::{Device, Fault, FaultKind, Finding};
 use wavetap_profile::check::Tool;
 
-use super::symbols;
+use super::{faults, symbols};
 use crate::raw;
 
 /// What the emulated driver does not see of what each tool looks for.
@@ -48,8 +48,16 @@ impl Check {
     }
 
     /// The number of a launch that begins, from 1.
-    pub(crate) fn launched(&mut self) -> u64 {
+    pub(crate) fn launched(&mut self, device: &Device, kernel_object: u64) -> u64 {
         self.launches += 1;
+        // HSA's runtime copies by code that is in no code object.
+        let is_runtimes = || {
+            symbols::base(device, kernel_object).is_none()
+                || symbols::kernel(device, kernel_object).is_some_and(|name| faults::is_runtimes(&name))
+        };
+        if !self.recorder.has_launched() && !is_runtimes() {
+            self.recorder.launched();
+        }
         self.launches
     }
 

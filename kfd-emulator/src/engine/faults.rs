@@ -21,6 +21,11 @@ const ERROR_REGISTERS: u64 = 128;
 /// How the names of the kernels begin by which AMD's runtime copies and fills.
 const RUNTIMES_KERNELS: &str = "__amd_rocclr_";
 
+/// Whether a kernel is one by which AMD's runtime copies and fills.
+pub(crate) fn is_runtimes(name: &str) -> bool {
+    name.starts_with(RUNTIMES_KERNELS)
+}
+
 /// Reports what went wrong with a packet of a queue, which is not processed any further.
 pub(crate) fn report(trouble: &Trouble, queue: &Queue, device: &mut Device, around: Surroundings) {
     match trouble {
@@ -81,7 +86,7 @@ fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device,
     }
     let name = name(device, kernel_object);
     stderr_line!("wavetap: {fault}, in kernel {name}{}", of_gpu(queue, around));
-    if name.starts_with(RUNTIMES_KERNELS) && name.contains("Image") {
+    if is_runtimes(&name) && name.contains("Image") {
         stderr_line!(
             "wavetap: AMD's runtime lays images out as the emulated device does not know them; programs with arrays, \
                 textures or surfaces run with --stack hip"

@@ -267,7 +267,7 @@ fn run(
             };
             let began = device.begin_registers(&dispatch);
             let flight = began.map_err(|fault| Trouble::of_kernel(fault, dispatch.entry))?;
-            queue.launch = around.check().map_or(0, |mut check| check.launched());
+            queue.launch = around.check().map_or(0, |mut check| check.launched(device, dispatch.entry));
             queue.flight = Some((flight, clock::gpu()));
             Ok(Outcome::Begun)
         }

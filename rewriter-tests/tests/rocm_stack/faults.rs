@@ -64,3 +64,16 @@ fn a_fault_names_the_kernels_in_flight() {
     assert_eq!(profile.kernels.iter().map(|kernel| kernel.demangled.as_str()).collect::<Vec<_>>(), ["fill(float*)"]);
     assert_eq!(profile.uncounted.iter().map(|lost| lost.dispatches).sum::<u64>(), 1);
 }
+
+/// Nothing is found by what does not run.
+#[test]
+fn where_no_kernel_runs_nothing_was_checked() {
+    for how in [&["--fail-on", "never"][..], &["--instrument", "--tools", "memory"]] {
+        for (argument, code) in [("none", 1), ("kernel", 0)] {
+            let command = [&["check", "--stack", "rocm"], how].concat();
+            let finished = wavetap(&command, &program(".no_kernel"), &[argument]);
+            let is_said = finished.out().contains("not checked: no kernel ran");
+            assert_eq!((finished.code, is_said), (code, code == 1), "{}", finished.failure(argument));
+        }
+    }
+}

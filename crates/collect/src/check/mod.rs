@@ -66,6 +66,7 @@ pub struct Recorder {
     /// By what is the same of all findings of a place, as text.
     places: HashMap<String, Place>,
     overflowed: bool,
+    launched: bool,
 }
 
 impl Recorder {
@@ -78,6 +79,7 @@ impl Recorder {
             file: None,
             places: HashMap::new(),
             overflowed: false,
+            launched: false,
         }
     }
 
@@ -139,6 +141,19 @@ impl Recorder {
     /// Writes what a launch has left in memory.
     pub fn output(&mut self, line: &Line) {
         self.write(line);
+    }
+
+    /// Whether a kernel was launched.
+    #[must_use]
+    pub fn has_launched(&self) -> bool {
+        self.launched
+    }
+
+    /// Says that a kernel is launched: without one, no code of the GPU was checked.
+    pub fn launched(&mut self) {
+        if !std::mem::replace(&mut self.launched, true) {
+            self.write(&Line::Launched);
+        }
     }
 
     /// Says what cannot be looked at.
