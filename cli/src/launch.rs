@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 use wavetap::error::{Error, Kind, Result, ResultExt};
+use wavetap::pipeline::check_runs_on;
 use wavetap::profile::file::Profile;
 use wavetap::run::{
     App, BackendChoice, Finished, Observer, OutputName, Platform, RunOptions, Stack, TimingOptions, is_script,
@@ -11,8 +12,8 @@ use wavetap::run::{
 use wavetap::stderr_line;
 use wavetap::{Program, Selection};
 
-use crate::args::{self, AppArgs, BackendArgs, StackChoice, TimingArgs};
-use crate::signals;
+use crate::args::{self, AppArgs, BackendArgs, BoardArgs, StackChoice, TimingArgs};
+use crate::{map_file, signals};
 
 /// The application that is named.
 pub fn find(args: &AppArgs) -> Result<App> {
@@ -90,6 +91,17 @@ pub fn options(args: &BackendArgs, app: &AppArgs, target: Option<&str>) -> Resul
     options.graph_nodes = args.graph_nodes;
     options.memory_limit = args.memory_limit.map(|mebibytes| mebibytes << 20);
     Ok((platform, options))
+}
+
+/// Refuses a target for which the application's file has no code, where it has code for others.
+pub fn check_target(app: &App, target: Option<&str>, board: &BoardArgs) -> Result<()> {
+    let Some(target) = target else { return Ok(()) };
+    let program = Program::new(app.clone(), map_file::open(app.path())?);
+    if !program.has_own_code() {
+        return Ok(());
+    }
+    let by_board = board.board.map(|board| format!("--board {}: ", board.name)).unwrap_or_default();
+    check_runs_on(program.bytes(), target).within(|| format!("{by_board}{}", program.path().display()))
 }
 
 /// Refuses patterns of kernels that match none of the application's own and none that a run to its end dispatched.

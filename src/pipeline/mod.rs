@@ -46,7 +46,7 @@ pub use options::Options;
 pub use page::page;
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};
 pub use roofline::{RooflineInputs, roofline};
-pub use selected::{check_profile, check_selection, other_builds};
+pub use selected::{check_profile, check_runs_on, check_selection, other_builds};
 pub use slices::{Evidence, explain, slice};
 pub use vendors::{Vendor, refuse as refuse_vendor};
 pub use wavetap_instrument::CounterPlacement;

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use wavetap::Program;
 use wavetap::emulator::TimedWorkgroups;
-use wavetap::error::{Error, Result, ResultExt};
-use wavetap::pipeline::{Selection, check_selection};
+use wavetap::error::{Error, Result};
 use wavetap::report;
 use wavetap::run::{App, Collect, Finished, Launch, OutputName, Platform};
 use wavetap::stderr_line;
@@ -24,7 +23,7 @@ pub fn run(args: &RunArgs, look: LookArgs) -> Result<ExitCode> {
     options.board = args.board.board;
     output::check(&args.report)?;
     let app = launch::find(&args.app)?;
-    check_board(args, &app)?;
+    launch::check_target(&app, target.as_deref(), &args.board)?;
     let outputs = [&args.output, &args.trace, &args.samples];
     for name in outputs.into_iter().flatten() {
         let expected = name.expected();
@@ -60,18 +59,6 @@ pub fn run(args: &RunArgs, look: LookArgs) -> Result<ExitCode> {
     let lacks = lacks_waves || ended.lacks_something() || ended.has_findings();
     let code = if ended.exit_code() == 0 && lacks { LACKING } else { ended.exit_code() };
     Ok(launch_code(code))
-}
-
-/// Refuses a program that has code of its own, and none for the board that is named.
-fn check_board(args: &RunArgs, app: &App) -> Result<()> {
-    let Some(board) = args.board.board else { return Ok(()) };
-    let program = Program::new(app.clone(), map_file::open(app.path())?);
-    if !program.has_own_code() {
-        return Ok(());
-    }
-    let selection = Selection { targets: vec![board.target.to_owned()], ..Selection::default() };
-    let place = || format!("--board {}: {}", board.name, program.path().display());
-    check_selection(program.bytes(), &selection).within(place)
 }
 
 /// Refuses options of what is collected where nothing is.
