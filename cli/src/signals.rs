@@ -24,6 +24,8 @@ struct State {
     application: Option<OwnedFd>,
     /// The handler, and the signals that the command was started with to be ignored.
     handler: Option<(Handle, Vec<i32>)>,
+    /// Whether signals are held, and the first one that arrived meanwhile.
+    held: Option<Option<i32>>,
 }
 
 fn state() -> MutexGuard<'static, State> {
@@ -37,6 +39,32 @@ pub fn remove_at_end(path: &Path) {
     state.temporary.push(path.to_owned());
     // Without a handler only this is missing.
     let _ = handle_signals(&mut state);
+}
+
+/// While this exists, the first signal that would end the command is noted, besides being passed on to the application
+/// that runs, or that is started next.
+#[derive(Debug)]
+pub struct Held(());
+
+impl Held {
+    /// The signal that has arrived.
+    pub fn arrived(&self) -> Option<i32> {
+        state().held.flatten()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        state().held = None;
+    }
+}
+
+/// From now on signals do not end the command: who runs an application several times ends by itself.
+pub fn hold() -> std::io::Result<Held> {
+    let mut state = state();
+    handle_signals(&mut state)?;
+    state.held = Some(None);
+    Ok(Held(()))
 }
 
 /// The application has ended: from now on signals end the command.
@@ -55,6 +83,10 @@ pub fn start(command: &mut Command) -> std::io::Result<Child> {
     // The application may not ignore what the command does.
     if let Some((handler, ignored)) = &state.handler {
         ignored.iter().try_for_each(|signal| handler.add_signal(*signal))?;
+    }
+    if let (Some(signal), Some(application)) = (state.held.flatten(), &state.application) {
+        // It arrived when none ran, and this one may have ended already.
+        let _ = pidfd_send_signal(application, passed_on(signal));
     }
     Ok(child)
 }
@@ -78,22 +110,31 @@ fn is_ignored(signal: i32) -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
+fn passed_on(signal: i32) -> Signal {
+    match signal {
+        SIGTERM => Signal::TERM,
+        SIGHUP => Signal::HUP,
+        SIGINT => Signal::INT,
+        _ => Signal::QUIT,
+    }
+}
+
 fn arrived(origin: &Origin) {
-    let state = state();
+    let mut state = state();
+    let is_ignored = state.handler.as_ref().is_some_and(|(_, ignored)| ignored.contains(&origin.signal));
+    if let Some(first) = state.held.as_mut().filter(|_| !is_ignored) {
+        first.get_or_insert(origin.signal);
+    }
     if let Some(application) = &state.application {
-        let passed_on = match origin.signal {
-            SIGTERM => Signal::TERM,
-            SIGHUP => Signal::HUP,
-            // The terminal has sent these to the application, too.
-            _ if matches!(origin.cause, Cause::Kernel) => return,
-            SIGINT => Signal::INT,
-            _ => Signal::QUIT,
-        };
-        // It may have ended in between.
-        let _ = pidfd_send_signal(application, passed_on);
+        // The terminal has sent these to the application, too.
+        let by_terminal = matches!(origin.signal, SIGINT | SIGQUIT) && matches!(origin.cause, Cause::Kernel);
+        if !by_terminal {
+            // It may have ended in between.
+            let _ = pidfd_send_signal(application, passed_on(origin.signal));
+        }
         return;
     }
-    if state.handler.as_ref().is_some_and(|(_, ignored)| ignored.contains(&origin.signal)) {
+    if is_ignored || state.held.is_some() {
         return;
     }
     for path in &state.temporary {

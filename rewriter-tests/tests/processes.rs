@@ -394,3 +394,58 @@ fn a_signal_ends_the_command_after_its_application_and_leaves_nothing() {
         assert_eq!(temporary(), 0, "nothing is left after SIG{name}");
     }
 }
+
+/// The first order ends, and a kernel of the second one goes on for ever.
+#[test]
+fn a_signal_ends_the_orders_that_are_tried() {
+    let program = programs().original.to_str().expect("a plain path");
+    for (name, code) in [("TERM", 143), ("INT", 130)] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let script = format!("echo >> begun; [ $(wc -l < begun) = 1 ] || exec {program} 1 goes_on; {program} 1 return");
+        let report = folder.path().join("report.json");
+        let mut child = Command::new(command::wavetap().expect("the command is built"))
+            .args(["check", "--schedules", "5", "--format", "json", "--report", "report.json", "--"])
+            // A shell lets what it starts in the background ignore interrupts.
+            .args(["/usr/bin/env", "--default-signal=INT", "/bin/sh", "-c", &script])
+            .current_dir(folder.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let begun = || fs::read_to_string(folder.path().join("begun")).unwrap_or_default().len();
+        let start = Instant::now();
+        while begun() < 2 && start.elapsed() < Duration::from_secs(120) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_secs(3));
+        let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+        assert!(sent.expect("kill starts").success());
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "SIG{name}");
+        assert_eq!(begun(), 2, "SIG{name}: no further order is begun");
+        let report = fs::read_to_string(&report).expect("a report");
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        assert_eq!(report["schedule_seeds"], serde_json::json!([0]), "SIG{name}: {report:#}");
+        let not_checked: Vec<&str> =
+            report["not_checked"].as_array().expect("a list").iter().filter_map(serde_json::Value::as_str).collect();
+        let interrupted = "interrupted in order 2 of 5: the rest of this order, and the orders after it";
+        assert!(not_checked.contains(&interrupted), "SIG{name}: {not_checked:?}");
+        assert!(not_checked.iter().all(|what| !what.contains("differs")), "SIG{name}: {not_checked:?}");
+        let leaks = report["findings"].as_array().expect("a list").iter().filter(|found| found["class"] == "leak");
+        assert_eq!(leaks.count(), 1, "SIG{name}: what the first order found is there: {report:#}");
+    }
+}
+
+/// As every command does.
+#[test]
+fn a_target_without_code_is_refused_before_the_application_runs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let sample = root().join("hip-samples/bin/divergence");
+    let sample = sample.to_str().expect("a plain path");
+    for command in ["check", "run", "profile"] {
+        let finished = wavetap(&[command, "--target", "gfx803", "--", sample], folder.path());
+        assert_eq!((finished.code, finished.out().as_str()), (2, ""), "{}", finished.failure(command));
+        let error = finished.err();
+        let is_said = error.contains("no code for \"gfx803\"; there is code for gfx") && error.lines().count() == 1;
+        assert!(is_said, "{}", finished.failure(command));
+    }
+}

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use wavetap::error::{Error, Result, ResultExt};
+use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::explain::check::{self, CheckSuppressions};
 use wavetap::profile::check::{CheckReport, SCHEMA, Severity, Tool};
 use wavetap::report::check::{junit, log, render};
@@ -14,10 +14,13 @@ use wavetap::{Program, stderr_line};
 use super::orders;
 use super::run::launch_code;
 use crate::args::{CheckArgs, CheckFormat, LookArgs};
-use crate::{files, launch, map_file, output};
+use crate::{files, launch, map_file, output, signals};
 
 /// Exit code: something was found, or nothing was checked.
 const FOUND: i32 = 1;
+
+/// Exit code of a command that signal n ended: 128 + n.
+const SIGNAL_BASE: i32 = 128;
 
 /// Runs the application and reports what was found.
 pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
@@ -26,10 +29,11 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
     let suppressions = args.suppressions.as_deref().map(read_suppressions).transpose()?.unwrap_or_default();
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let (platform, mut options) = launch::platform(args.backend, args.stack, &args.app)?;
+    let app = launch::find(&args.app)?;
+    launch::check_target(&app, target.as_deref(), &args.board)?;
     options.target = target;
     options.board = args.board.board;
     (options.seed, options.fuel) = (args.seed, args.fuel);
-    let app = launch::find(&args.app)?;
     let by_probe = args.instrument || platform == Platform::Gpu;
     if by_probe && (args.schedules > 1 || args.schedule_seed.is_some()) {
         return Err(Error::unsupported(
@@ -40,9 +44,10 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
         let message = "--drop needs --backend gpu or --instrument: the emulator never executes accesses out of bounds";
         return Err(Error::unsupported(message));
     }
-    let schedule_seeds =
+    let mut schedule_seeds =
         if args.schedules > 1 { orders::seeds(args.schedules, args.schedule_seed) } else { Vec::new() };
     let mut tools = tools(&args.tools);
+    let held = signals::hold().map_err(|error| Error::new(Kind::Io, format!("cannot handle signals: {error}")))?;
     let (ended, checked) = if by_probe {
         let (own, ended, checked) = check_by_probe(tools, platform, args.drop, options, app.clone())?;
         tools = own;
@@ -57,19 +62,30 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
             let checked = ended.checked().ok_or_else(|| Error::internal("nothing was checked"))?.clone();
             (ended, checked)
         } else {
-            orders::run(&app, options, &schedule_seeds, &tools)?
+            let tried = orders::run(&app, options, &schedule_seeds, &tools, &held)?;
+            schedule_seeds = tried.seeds;
+            (tried.finished, tried.checked)
         }
     };
+    // An application that ends by itself after a signal has its own exit code. Other orders are missing all the same.
+    let interrupted = held.arrived().filter(|_| args.schedules > 1 || ended.signal().is_some());
+    drop(held);
     launch::say(&ended, []);
     let mut not_checked = checked.not_checked;
+    // Without AMD's runtime calls of HIP were checked.
+    let no_kernel = checked.processes > 0 && (by_probe || platform == Platform::EmulatorRocm) && !checked.launched;
+    if no_kernel {
+        not_checked.push("no kernel ran, or its launch failed: no code of the GPU was checked".to_owned());
+    }
     if checked.processes == 0 && not_checked.is_empty() {
         not_checked.push("the application never used the HIP runtime: nothing was checked".to_owned());
     }
     if let Some(signal) = ended.signal() {
         not_checked.push(format!("what the application had still to do when it was ended by {signal}"));
     }
-    let lacks = checked.processes == 0;
+    let lacks = checked.processes == 0 || no_kernel;
     let mut findings = checked.findings;
+    say_unmatched(args.suppressions.as_deref(), &suppressions.unmatched(&findings));
     let suppressed = check::suppress(&mut findings, &suppressions);
     let in_baseline = baseline.map_or(0, |baseline| check::leave_out_baseline(&mut findings, &baseline));
     check::sort(&mut findings);
@@ -88,7 +104,11 @@ pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
     };
     write(args, look, &report, app.path())?;
     let failed = args.fail_on.least().is_some_and(|least| check::fails(&report.findings, least));
-    Ok(launch_code(if failed || lacks && ended.exit_code() == 0 { FOUND } else { ended.exit_code() }))
+    Ok(launch_code(match interrupted {
+        Some(signal) => SIGNAL_BASE + signal,
+        None if failed || lacks && ended.exit_code() == 0 => FOUND,
+        None => ended.exit_code(),
+    }))
 }
 
 /// Runs the application with inserted code that checks its accesses: the tool `memory` alone.
@@ -120,6 +140,14 @@ fn tools(named: &[Tool]) -> Vec<Tool> {
 fn read_suppressions(path: &Path) -> Result<CheckSuppressions> {
     let text = wavetap::files::read(path)?;
     CheckSuppressions::parse(&String::from_utf8_lossy(&text)).within(|| path.display().to_string())
+}
+
+/// Says on stderr which lines of a file of suppressions name no finding.
+fn say_unmatched(path: Option<&Path>, lines: &[usize]) {
+    let (Some(path), false) = (path, lines.is_empty()) else { return };
+    let numbers = lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    let what = if lines.len() == 1 { "line" } else { "lines" };
+    stderr_line!("wavetap: note: {}: no finding is suppressed by {what} {numbers}", path.display());
 }
 
 fn read_baseline(path: &Path) -> Result<CheckReport> {

@@ -4,8 +4,9 @@
 //! it prints, it runs once more in the usual order and in the other one: only what comes out the same both times is due
 //! to the order, and not to something else that differs from run to run.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use wavetap::collect::check::Outputs;
 use wavetap::error::{Error, Result, ResultExt};
@@ -13,8 +14,10 @@ use wavetap::explain::check::merge;
 use wavetap::explain::check::outputs::{Difference, TwoOutputs, first_difference};
 use wavetap::profile::check::{Class, Finding, FoundIn, Tool};
 use wavetap::run::{App, Checked, Finished, Launch, RunOptions, Stdout};
+use wavetap::stderr_line;
 
 use crate::launch;
+use crate::signals::Held;
 
 /// Classes that explain that results differ.
 const EXPLAIN: [Class; 6] = [
@@ -30,6 +33,19 @@ const EXPLAIN: [Class; 6] = [
 pub(super) fn seeds(count: u64, first: Option<u64>) -> Vec<u64> {
     let first = first.unwrap_or(1).max(1);
     std::iter::once(0).chain(first..first.saturating_add(count - 1)).collect()
+}
+
+/// Where stderr is no terminal, progress is said after so long without a word.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What came of several orders.
+pub(super) struct Tried {
+    /// The first run, or the one that was interrupted.
+    pub finished: Finished,
+    /// What was found in all of them.
+    pub checked: Checked,
+    /// The orders that were run to their end.
+    pub seeds: Vec<u64>,
 }
 
 /// One run.
@@ -67,9 +83,24 @@ struct Orders<'a> {
     options: RunOptions,
     folder: &'a Path,
     runs: usize,
+    held: &'a Held,
+    /// When progress was said, or the first run began.
+    said: Instant,
 }
 
 impl Orders<'_> {
+    /// Says on stderr what is run next.
+    fn say(&mut self, what: &str) {
+        if std::io::stderr().is_terminal() || self.said.elapsed() > PATIENCE {
+            stderr_line!("wavetap: {what}");
+            self.said = Instant::now();
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.held.arrived().is_some()
+    }
+
     fn run(&mut self, seed: u64, outputs: Outputs) -> Result<Ran> {
         self.runs += 1;
         let file = self.folder.join(format!("{}.out", self.runs));
@@ -100,7 +131,15 @@ impl Orders<'_> {
             return Ok(Compared::Explained);
         }
         let outputs = launch.map_or(Outputs::Digests, |launch| Outputs::Pages { launch });
-        let again = [self.run(usual.seed, outputs)?, self.run(other.seed, outputs)?];
+        self.say(&format!("with --schedule-seed {} results differ: both orders once more", other.seed));
+        let usual_again = self.run(usual.seed, outputs)?;
+        if self.is_interrupted() {
+            return Ok(Compared::Interrupted);
+        }
+        let again = [usual_again, self.run(other.seed, outputs)?];
+        if self.is_interrupted() {
+            return Ok(Compared::Interrupted);
+        }
         if !usual.repeats(&again[0], launch) || !other.repeats(&again[1], launch) {
             return Ok(Compared::Unsteady);
         }
@@ -151,6 +190,7 @@ enum Compared {
     Explained,
     /// Runs of one order differ, too.
     Unsteady,
+    Interrupted,
     Differs(Box<Finding>),
 }
 
@@ -168,13 +208,14 @@ fn first_line(one: &[u8], other: &[u8]) -> usize {
     one[..same].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Runs an application in the orders of these seeds, the first of which is the usual one; the first run, with what was
-/// found in all of them.
-pub(super) fn run(app: &App, options: RunOptions, seeds: &[u64], tools: &[Tool]) -> Result<(Finished, Checked)> {
+/// Runs an application in the orders of these seeds, the first of which is the usual one. A signal that is held ends the
+/// run of the application, and no other one is begun.
+pub(super) fn run(app: &App, options: RunOptions, seeds: &[u64], tools: &[Tool], held: &Held) -> Result<Tried> {
     let folder = wavetap::files::temporary_folder()?;
-    let mut orders = Orders { app, options, folder: folder.path(), runs: 0 };
+    let mut orders = Orders { app, options, folder: folder.path(), runs: 0, held, said: Instant::now() };
     let mut ran = Vec::new();
-    for seed in seeds {
+    for (n, seed) in seeds.iter().enumerate() {
+        orders.say(&format!("order {} of {} (--schedule-seed {seed})", n + 1, seeds.len()));
         let one = orders.run(*seed, Outputs::Digests)?;
         if ran.is_empty() {
             let mut out = std::io::stdout().lock();
@@ -182,7 +223,11 @@ pub(super) fn run(app: &App, options: RunOptions, seeds: &[u64], tools: &[Tool])
             let _ = out.write_all(&one.stdout).and_then(|()| out.flush());
         }
         ran.push(one);
+        if orders.is_interrupted() {
+            break;
+        }
     }
+    let is_interrupted = orders.is_interrupted();
     let findings = ran.iter().map(|ran| (ran.seed, ran.checked.findings.clone())).collect();
     let mut findings = merge(findings);
     let mut not_checked: Vec<String> = Vec::new();
@@ -191,10 +236,16 @@ pub(super) fn run(app: &App, options: RunOptions, seeds: &[u64], tools: &[Tool])
             not_checked.push(what.clone());
         }
     }
+    if is_interrupted {
+        let (order, last) = (ran.len(), seeds.len());
+        let after = if order < last { ", and the orders after it" } else { "" };
+        not_checked.push(format!("interrupted in order {order} of {last}: the rest of this order{after}"));
+    }
     let (usual, others) = ran.split_first().ok_or_else(|| Error::internal("no order"))?;
     let several = ran.iter().find(|ran| ran.checked.processes != 1);
     match several {
         _ if !tools.contains(&Tool::Races) => {}
+        _ if is_interrupted => not_checked.push("whether results depend on the order: interrupted".to_owned()),
         Some(ran) if ran.checked.processes > 1 => {
             not_checked.push("whether results depend on the order: several processes use the GPU".to_owned());
         }
@@ -216,6 +267,10 @@ pub(super) fn run(app: &App, options: RunOptions, seeds: &[u64], tools: &[Tool])
                         not_checked.push(what.to_owned());
                         break;
                     }
+                    Compared::Interrupted => {
+                        not_checked.push("whether results depend on the order: interrupted".to_owned());
+                        break;
+                    }
                     Compared::Differs(finding) => match different.iter_mut().find(|it| it.place() == finding.place()) {
                         Some(known) => known.schedules.iter_mut().for_each(|found| found.count += 1),
                         None => different
@@ -226,10 +281,11 @@ pub(super) fn run(app: &App, options: RunOptions, seeds: &[u64], tools: &[Tool])
             findings.extend(different);
         }
     }
-    let processes = usual.checked.processes;
-    let checked = Checked { processes, findings, not_checked, ..Checked::default() };
-    let first = ran.swap_remove(0);
-    Ok((first.finished, checked))
+    let Checked { processes, launched, .. } = usual.checked;
+    let checked = Checked { processes, launched, findings, not_checked, ..Checked::default() };
+    let ended = ran.len() - usize::from(is_interrupted);
+    let shown = if is_interrupted { ended } else { 0 };
+    Ok(Tried { finished: ran.swap_remove(shown).finished, checked, seeds: seeds[..ended].to_vec() })
 }
 
 #[cfg(test)]
