@@ -3,8 +3,11 @@
 use rewriter_tests::{Failure, command, hip, place};
 use serde_json::Value;
 
-/// Cases of the program: unwritten bytes and all bytes that are copied to the host, and the call.
-const CASES: [(&str, Option<(u64, u64, &str)>); 6] = [
+/// What a note says: unwritten bytes and all bytes that are copied to the host, and the call.
+type Note = (u64, u64, &'static str);
+
+/// Cases of the program.
+const CASES: [(&str, Option<Note>); 6] = [
     ("0", None),
     ("1", Some((928, 4000, "hipMemcpy"))),
     ("2", Some((928, 3996, "hipMemcpy"))),

@@ -69,7 +69,7 @@ impl Body {
             wavetap_amdgpu::decode_into(inst, target, bytes)
                 .map_err(|error| error.within(format!("code at {address:#x}")))
         };
-        let from = |begin: u64| Self::from_decoder(target, image, name, kind, (entry, begin), preserved, &decode);
+        let from = |begin: u64| Self::from_decoder(target, image, name, kind, (entry, begin), preserved, decode);
         let body = from(entry).within(|| name.to_owned())?;
         let begin = if kind == BodyKind::Kernel { image.begin_of(entry) } else { None };
         // Generated kernels may have two beginnings that meet later: it is that which hardware runs, unless it cannot
