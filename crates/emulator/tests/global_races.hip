@@ -86,11 +86,11 @@ KERNEL(look_back_in_one_loop) {
     SHARED u32 before;
     u32 tile = G;
     if (T == 0) {
-        data[tile] = 1 + tile;
-        fence();
-        STORE(flags + tile, 1, RELAXED);
         u32 all = 0;
         if (tile > 0) {
+            data[tile] = 1 + tile;
+            fence();
+            STORE(flags + tile, 1, RELAXED);
             for (int at = tile - 1;;) {
                 u32 flag = LOAD(flags + at, RELAXED);
                 if (flag == 0) continue;
