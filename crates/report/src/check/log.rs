@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(
             text,
             "store of byte 0x10 of LDS, not ordered before a load of wave 2; in kernel k by launch 3, workgroup \
-                (1, 0, 0), wave 1, lanes 0-1; 1,500 times in all"
+                (1, 0, 0), wave 1, lanes 0-1; 1500 times in all"
         );
         let related = |result: usize, n: usize| {
             let place = &results[result]["relatedLocations"][n];
