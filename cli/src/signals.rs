@@ -24,8 +24,10 @@ struct State {
     application: Option<OwnedFd>,
     /// The handler, and the signals that the command was started with to be ignored.
     handler: Option<(Handle, Vec<i32>)>,
-    /// Whether signals are held, and the first one that arrived meanwhile.
-    held: Option<Option<i32>>,
+    /// Whether signals are held.
+    holds: bool,
+    /// The first one that arrived while they are.
+    held: Option<i32>,
 }
 
 fn state() -> MutexGuard<'static, State> {
@@ -49,13 +51,14 @@ pub struct Held(());
 impl Held {
     /// The signal that has arrived.
     pub fn arrived(&self) -> Option<i32> {
-        state().held.flatten()
+        state().held
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        state().held = None;
+        let mut state = state();
+        (state.holds, state.held) = (false, None);
     }
 }
 
@@ -63,7 +66,7 @@ impl Drop for Held {
 pub fn hold() -> std::io::Result<Held> {
     let mut state = state();
     handle_signals(&mut state)?;
-    state.held = Some(None);
+    (state.holds, state.held) = (true, None);
     Ok(Held(()))
 }
 
@@ -84,7 +87,7 @@ pub fn start(command: &mut Command) -> std::io::Result<Child> {
     if let Some((handler, ignored)) = &state.handler {
         ignored.iter().try_for_each(|signal| handler.add_signal(*signal))?;
     }
-    if let (Some(signal), Some(application)) = (state.held.flatten(), &state.application) {
+    if let (Some(signal), Some(application)) = (state.held, &state.application) {
         // It arrived when none ran, and this one may have ended already.
         let _ = pidfd_send_signal(application, passed_on(signal));
     }
@@ -122,8 +125,8 @@ fn passed_on(signal: i32) -> Signal {
 fn arrived(origin: &Origin) {
     let mut state = state();
     let is_ignored = state.handler.as_ref().is_some_and(|(_, ignored)| ignored.contains(&origin.signal));
-    if let Some(first) = state.held.as_mut().filter(|_| !is_ignored) {
-        first.get_or_insert(origin.signal);
+    if state.holds && !is_ignored {
+        state.held.get_or_insert(origin.signal);
     }
     if let Some(application) = &state.application {
         // The terminal has sent these to the application, too.
@@ -134,7 +137,7 @@ fn arrived(origin: &Origin) {
         }
         return;
     }
-    if is_ignored || state.held.is_some() {
+    if is_ignored || state.holds {
         return;
     }
     for path in &state.temporary {

@@ -208,8 +208,8 @@ fn first_line(one: &[u8], other: &[u8]) -> usize {
     one[..same].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Runs an application in the orders of these seeds, the first of which is the usual one. A signal that is held ends
-/// the run of the application, and no other one is begun.
+/// Runs an application in the orders of these seeds, the first of which is the usual one. A signal that is held
+/// ends the run of the application, and no other one is begun.
 pub(super) fn run(app: &App, options: RunOptions, seeds: &[u64], tools: &[Tool], held: &Held) -> Result<Tried> {
     let folder = wavetap::files::temporary_folder()?;
     let mut orders = Orders { app, options, folder: folder.path(), runs: 0, held, said: Instant::now() };

@@ -271,7 +271,8 @@ pub struct OtherAccess {
     /// The call of the application that it was, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<HostCall>,
-    /// Whether it came later: of two places in kernels one that writes is named first, then that whose line is first.
+    /// Whether it came later: of two places in kernels one that writes is named first, then that whose line is
+    /// first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub later: bool,
     /// What would order the two.
