@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -350,6 +350,27 @@ fn an_interrupt_during_the_first_kernel_names_it() {
     }
 }
 
+/// How a command ends; none if that takes more than a minute, after which it is ended.
+fn status_of(child: &mut Child) -> Option<ExitStatus> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(60) {
+        if let Some(status) = child.try_wait().expect("it can be waited for") {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().expect("it is ended");
+    None
+}
+
+/// The command, which ignores no signal: a shell lets what it starts in the background ignore interrupts, and so would
+/// all that tests start there.
+fn with_default_signals() -> Command {
+    let mut command = Command::new("/usr/bin/env");
+    command.arg("--default-signal=INT,QUIT,TERM,HUP").arg(command::wavetap().expect("the command is built"));
+    command
+}
+
 /// Sends a signal to a command whose application has ended, and which cannot go on since its output is not read.
 #[test]
 fn a_signal_ends_the_command_after_its_application_and_leaves_nothing() {
@@ -359,7 +380,7 @@ fn a_signal_ends_the_command_after_its_application_and_leaves_nothing() {
         // As much as a pipe holds, after something to report.
         let application =
             format!("{} > /dev/null; head -c 65536 /dev/zero; : > ended", sample.to_str().expect("a plain path"));
-        let mut child = Command::new(command::wavetap().expect("the command is built"))
+        let mut child = with_default_signals()
             .args(["profile", "--backend", "emulator", "--", "/bin/sh", "-c", &application])
             .current_dir(folder.path())
             .env("TMPDIR", folder.path())
@@ -380,16 +401,7 @@ fn a_signal_ends_the_command_after_its_application_and_leaves_nothing() {
         assert!(is_running && temporary() > 0, "the command has its temporary folders while it reports");
         let signal = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
         assert!(signal.expect("kill starts").success());
-        let status = loop {
-            match child.try_wait().expect("it can be waited for") {
-                Some(status) => break Some(status),
-                None if start.elapsed() > Duration::from_secs(180) => break None,
-                None => std::thread::sleep(Duration::from_millis(20)),
-            }
-        };
-        if status.is_none() {
-            child.kill().expect("it is ended");
-        }
+        let status = status_of(&mut child);
         assert_eq!(status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status)), Some(number));
         assert_eq!(temporary(), 0, "nothing is left after SIG{name}");
     }
@@ -403,10 +415,9 @@ fn a_signal_ends_the_orders_that_are_tried() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let script = format!("echo >> begun; [ $(wc -l < begun) = 1 ] || exec {program} 1 goes_on; {program} 1 return");
         let report = folder.path().join("report.json");
-        let mut child = Command::new(command::wavetap().expect("the command is built"))
+        let mut child = with_default_signals()
             .args(["check", "--schedules", "5", "--format", "json", "--report", "report.json", "--"])
-            // A shell lets what it starts in the background ignore interrupts.
-            .args(["/usr/bin/env", "--default-signal=INT", "/bin/sh", "-c", &script])
+            .args(["/bin/sh", "-c", &script])
             .current_dir(folder.path())
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
@@ -420,7 +431,8 @@ fn a_signal_ends_the_orders_that_are_tried() {
         std::thread::sleep(Duration::from_secs(3));
         let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
         assert!(sent.expect("kill starts").success());
-        assert_eq!(child.wait().expect("it ends").code(), Some(code), "SIG{name}");
+        let status = status_of(&mut child);
+        assert_eq!(status.and_then(|status| status.code()), Some(code), "SIG{name}");
         assert_eq!(begun(), 2, "SIG{name}: no further order is begun");
         let report = fs::read_to_string(&report).expect("a report");
         let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
