@@ -119,6 +119,9 @@ impl View<'_> {
 
     /// The bytes of a range hold what those of another do, which may overlap it.
     pub(crate) fn copy_undefined(&self, to: u64, from: u64, count: u64) {
+        if !self.follows_undefined() {
+            return;
+        }
         let parts = || (0..count).step_by(WORD as usize).map(|start| (start, (count - start).min(WORD) as usize));
         let read: Vec<u64> = parts().map(|(start, length)| self.undefined(from + start, length)).collect();
         for ((start, length), undefined) in parts().zip(read) {

@@ -9,7 +9,8 @@
 //! follows (`values/preloaded.rs`).
 
 use crate::finding::{Finding, Rule};
-use wavetap_amdgpu::{Memory, Reg, Role, Value};
+use crate::values::preloaded::constant_offset;
+use wavetap_amdgpu::{Memory, Reg, Role};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{Liveness, RegSet, Summaries};
 use wavetap_analysis::kernel::Body;
@@ -82,13 +83,8 @@ pub(crate) fn check(
                 }
                 let base = inst.operand(Role::Sbase).and_then(|operand| operand.reg());
                 let loads = inst.variant.memory == Memory::Scalar && base == Some(Reg::scalar(kernarg, 2));
-                let offset = match inst.operand(Role::Soffset).map(|operand| operand.value) {
-                    None | Some(Value::Off) => Some(i64::from(inst.modifiers.offset)),
-                    Some(Value::Imm(offset)) => Some(offset),
-                    Some(_) => None,
-                };
                 let dword = |offset: i64| offset / 4 + i64::from(register.first) - i64::from(reg.first);
-                *held = offset.filter(|_| loads).map(dword);
+                *held = constant_offset(inst).filter(|_| loads).map(dword);
             }
         }
     }

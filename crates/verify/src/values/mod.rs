@@ -5,7 +5,7 @@ pub(crate) mod compared;
 pub(crate) mod defined;
 pub(crate) mod dropped;
 mod entry;
-mod preloaded;
+pub(crate) mod preloaded;
 pub(crate) mod preserve;
 pub(crate) mod scratch;
 mod small_map;
